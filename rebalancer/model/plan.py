@@ -83,7 +83,8 @@ class Refusal:
 class NodeClass:
     """How a utilisation strategy saw one node.
 
-    usage_percent: requested share of allocatable by resource, in percent. verdict: ``under``, ``over``, ``appropriate`` or ``unjudged``.
+    verdict: ``under``, ``over``, ``appropriate`` or ``unjudged``.
+    usage_percent: requested share of allocatable by resource, in percent.
     """
 
     profile: str

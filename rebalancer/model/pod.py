@@ -119,7 +119,7 @@ class VolumeUse:
     read_only: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class PodShape:
     """What the pods of one template share. Interned: equal shapes are the same object, so ``is`` and ``hash`` are cheap.
 

@@ -20,7 +20,10 @@ class TriggerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """One reason to look again. subject: the node, pod or window it is about; empty for a tick. detail: what happened, in words."""
+    """One reason to look again.
+
+    subject: the node, pod or window it is about; empty for a tick. detail: what happened, in words.
+    """
 
     kind: TriggerKind
     subject: str = ""

@@ -11,12 +11,12 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, PlainValidator
-from rebalancer.parse.selector import label_selector
 
 from rebalancer.errors import SelectorError
 from rebalancer.model.selector import LabelSelector, Operator
 from rebalancer.parse.arguments import Arguments, refusal, shown
 from rebalancer.parse.duration import duration_seconds, duration_text
+from rebalancer.parse.selector import label_selector
 from rebalancer.parse.selector_text import selector_of_text, text_of_selector
 from rebalancer.parse.spelling import nearest_name
 

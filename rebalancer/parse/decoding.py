@@ -1,0 +1,86 @@
+"""Bytes to wire structs, with errors that name the object and the field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TypeVar
+
+import msgspec
+
+from rebalancer.errors import ParseError
+from rebalancer.model.pod import Owner
+from rebalancer.parse import wire
+
+T = TypeVar("T")
+
+# Annotations that mean something here; all others are dropped while parsing.
+ANNOTATION_PREFIXES = (
+    "descheduler.alpha.kubernetes.io/",
+    "cluster-autoscaler.kubernetes.io/",
+    "karpenter.sh/",
+    "kubernetes.io/config.",
+    "rebalancer.io/",
+)
+_NEEDLES = tuple(prefix.encode() for prefix in ANNOTATION_PREFIXES)
+
+_LABELS = msgspec.json.Decoder(dict[str, str])
+_OWNERS = msgspec.json.Decoder(list[wire.OwnerReference])
+_IDENTITY = msgspec.json.Decoder(wire.NamedWire)
+
+
+def decode(raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], kind: str) -> T:
+    """Decode one object. Raises ParseError with the object's name, where it can be found, and the field."""
+    try:
+        return decoder.decode(raw)
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
+        raise ParseError(f"{identity(raw, kind)}: {error}") from error
+
+
+def identity(raw: bytes | msgspec.Raw, kind: str) -> str:
+    """Return ``Kind namespace/name`` of an object as far as it can be read."""
+    try:
+        metadata = _IDENTITY.decode(raw).metadata
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return f"{kind} <unreadable>"
+    return f"{kind} {metadata.namespace}/{metadata.name}" if metadata.namespace else f"{kind} {metadata.name or '<unnamed>'}"
+
+
+def present(raw: msgspec.Raw) -> bytes:
+    """Return the bytes of an optional field; empty where it is missing or null."""
+    found = bytes(raw)
+    return b"" if found == b"null" else found
+
+
+def labels(raw: msgspec.Raw, kind: str) -> dict[str, str]:
+    """Decode a map of labels, its keys in order."""
+    found = present(raw)
+    return dict(sorted(decode(found, _LABELS, kind).items())) if found else {}
+
+
+def kept_annotations(raw: msgspec.Raw, kind: str) -> Mapping[str, str]:
+    """Decode the annotations that mean something here. Cheap where there are none: only bytes are searched."""
+    found = present(raw)
+    if not found or not any(needle in found for needle in _NEEDLES):
+        return {}
+    everything = decode(found, _LABELS, kind)
+    return {key: value for key, value in sorted(everything.items()) if key.startswith(ANNOTATION_PREFIXES)}
+
+
+def owners(raw: msgspec.Raw, kind: str) -> tuple[Owner, ...]:
+    """Decode owner references, in their order."""
+    found = present(raw)
+    if not found:
+        return ()
+    return tuple(
+        Owner(each.kind, each.name, each.uid, each.apiVersion, bool(each.controller)) for each in decode(found, _OWNERS, kind)
+    )
+
+
+def seconds(moment: datetime | None) -> float | None:
+    """Return seconds since the epoch; None for a missing time. Raises ParseError for a time without a zone."""
+    if moment is None:
+        return None
+    if moment.tzinfo is None:
+        raise ParseError(f"{moment.isoformat()} has no time zone")
+    return moment.timestamp()

@@ -1,0 +1,418 @@
+"""The fields of Kubernetes objects that are read, as they stand in JSON. Everything else is skipped while decoding.
+
+A ``Raw`` field stays undecoded bytes: it is compared before it is decoded, because siblings share it (``interning``).
+Field names are those of the API: https://kubernetes.io/docs/reference/kubernetes-api/
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec import Raw, Struct
+
+Quantity = str | int | float
+Amounts = dict[str, Quantity]
+
+
+class Wire(Struct, frozen=True, gc=False):
+    """The base: immutable, and invisible to the garbage collector since it cannot form cycles."""
+
+
+class Metadata(Wire, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: Raw = Raw()
+    annotations: Raw = Raw()
+    creationTimestamp: datetime | None = None
+    deletionTimestamp: datetime | None = None
+    ownerReferences: Raw = Raw()
+    resourceVersion: str = ""
+    generation: int = 0
+
+
+class OwnerReference(Wire, frozen=True):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    apiVersion: str = ""
+    controller: bool | None = None
+
+
+class Expression(Wire, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class Selector(Wire, frozen=True):
+    matchLabels: dict[str, str] | None = None
+    matchExpressions: list[Expression] | None = None
+
+
+class NodeTerm(Wire, frozen=True):
+    matchExpressions: list[Expression] | None = None
+    matchFields: list[Expression] | None = None
+
+
+class NodeTerms(Wire, frozen=True):
+    nodeSelectorTerms: list[NodeTerm] | None = None
+
+
+class PreferredNode(Wire, frozen=True):
+    weight: int = 0
+    preference: NodeTerm = NodeTerm()
+
+
+class NodeAffinity(Wire, frozen=True):
+    requiredDuringSchedulingIgnoredDuringExecution: NodeTerms | None = None
+    preferredDuringSchedulingIgnoredDuringExecution: list[PreferredNode] | None = None
+
+
+class PodTerm(Wire, frozen=True):
+    labelSelector: Selector | None = None
+    topologyKey: str = ""
+    namespaces: list[str] | None = None
+    namespaceSelector: Selector | None = None
+    matchLabelKeys: list[str] | None = None
+    mismatchLabelKeys: list[str] | None = None
+
+
+class WeightedPodTerm(Wire, frozen=True):
+    weight: int = 0
+    podAffinityTerm: PodTerm = PodTerm()
+
+
+class PodAffinity(Wire, frozen=True):
+    requiredDuringSchedulingIgnoredDuringExecution: list[PodTerm] | None = None
+    preferredDuringSchedulingIgnoredDuringExecution: list[WeightedPodTerm] | None = None
+
+
+class Affinity(Wire, frozen=True):
+    nodeAffinity: NodeAffinity | None = None
+    podAffinity: PodAffinity | None = None
+    podAntiAffinity: PodAffinity | None = None
+
+
+class TolerationWire(Wire, frozen=True):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Spread(Wire, frozen=True):
+    maxSkew: int = 1
+    topologyKey: str = ""
+    whenUnsatisfiable: str = "DoNotSchedule"
+    labelSelector: Selector | None = None
+    minDomains: int | None = None
+    nodeAffinityPolicy: str | None = None
+    nodeTaintsPolicy: str | None = None
+    matchLabelKeys: list[str] | None = None
+
+
+class Requirements(Wire, frozen=True):
+    requests: Amounts | None = None
+    limits: Amounts | None = None
+
+
+class Container(Wire, frozen=True):
+    name: str = ""
+    image: str = ""
+    restartPolicy: str | None = None
+    resources: Raw = Raw()
+    ports: Raw = Raw()
+
+
+class Port(Wire, frozen=True):
+    containerPort: int = 0
+    hostPort: int = 0
+    hostIP: str = ""
+    protocol: str = "TCP"
+
+
+class ClaimVolume(Wire, frozen=True):
+    claimName: str = ""
+    readOnly: bool = False
+
+
+class DiskVolume(Wire, frozen=True):
+    pdName: str = ""
+    volumeID: str = ""
+    diskName: str = ""
+    iqn: str = ""
+    lun: int = 0
+    targetPortal: str = ""
+    image: str = ""
+    pool: str = ""
+    monitors: list[str] | None = None
+    readOnly: bool = False
+
+
+class Present(Wire, frozen=True):
+    """An object whose presence is all that counts."""
+
+
+class Volume(Wire, frozen=True):
+    name: str = ""
+    emptyDir: Present | None = None
+    hostPath: Present | None = None
+    ephemeral: Present | None = None
+    persistentVolumeClaim: ClaimVolume | None = None
+    gcePersistentDisk: DiskVolume | None = None
+    awsElasticBlockStore: DiskVolume | None = None
+    rbd: DiskVolume | None = None
+    iscsi: DiskVolume | None = None
+
+
+class PodSpec(Wire, frozen=True):
+    nodeName: str = ""
+    schedulerName: str = "default-scheduler"
+    priority: int | None = None
+    preemptionPolicy: str | None = None
+    terminationGracePeriodSeconds: int | None = None
+    hostNetwork: bool | None = None
+    nodeSelector: Raw = Raw()
+    affinity: Raw = Raw()
+    tolerations: Raw = Raw()
+    topologySpreadConstraints: Raw = Raw()
+    overhead: Raw = Raw()
+    resources: Raw = Raw()
+    resourceClaims: Raw = Raw()
+    schedulingGates: list[Present] | None = None
+    containers: list[Container] | None = None
+    initContainers: list[Container] | None = None
+    volumes: list[Volume] | None = None
+
+
+class Waiting(Wire, frozen=True):
+    reason: str = ""
+
+
+class Terminated(Wire, frozen=True):
+    reason: str = ""
+    exitCode: int = 0
+
+
+class State(Wire, frozen=True):
+    waiting: Waiting | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Wire, frozen=True):
+    name: str = ""
+    restartCount: int = 0
+    state: State | None = None
+    lastState: State | None = None
+    resources: Raw = Raw()
+    allocatedResources: Raw = Raw()
+
+
+class ConditionWire(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    lastTransitionTime: datetime | None = None
+
+
+class PodStatus(Wire, frozen=True):
+    phase: str = "Pending"
+    reason: str = ""
+    qosClass: str = ""
+    nominatedNodeName: str = ""
+    startTime: datetime | None = None
+    conditions: list[ConditionWire] | None = None
+    containerStatuses: list[ContainerStatus] | None = None
+    initContainerStatuses: list[ContainerStatus] | None = None
+    ephemeralContainerStatuses: list[ContainerStatus] | None = None
+
+
+class PodWire(Wire, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class TaintWire(Wire, frozen=True):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(Wire, frozen=True):
+    taints: list[TaintWire] | None = None
+    unschedulable: bool = False
+
+
+class Image(Wire, frozen=True):
+    names: list[str] | None = None
+    sizeBytes: int = 0
+
+
+class NodeStatus(Wire, frozen=True):
+    allocatable: Amounts | None = None
+    capacity: Amounts | None = None
+    conditions: list[ConditionWire] | None = None
+    images: list[Image] | None = None
+
+
+class NodeWire(Wire, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class BudgetSpec(Wire, frozen=True):
+    selector: Selector | None = None
+    minAvailable: int | str | None = None
+    maxUnavailable: int | str | None = None
+    unhealthyPodEvictionPolicy: str | None = None
+
+
+class BudgetStatus(Wire, frozen=True):
+    observedGeneration: int = 0
+    disruptionsAllowed: int = 0
+    currentHealthy: int = 0
+    desiredHealthy: int = 0
+    expectedPods: int = 0
+    disruptedPods: dict[str, datetime] | None = None
+
+
+class BudgetWire(Wire, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: BudgetSpec = BudgetSpec()
+    status: BudgetStatus = BudgetStatus()
+
+
+class NamedWire(Wire, frozen=True):
+    metadata: Metadata = Metadata()
+
+
+class PriorityClassWire(Wire, frozen=True):
+    metadata: Metadata = Metadata()
+    value: int = 0
+    globalDefault: bool = False
+
+
+class ServiceSpec(Wire, frozen=True):
+    selector: dict[str, str] | None = None
+
+
+class ServiceWire(Wire, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: ServiceSpec = ServiceSpec()
+
+
+class RollingUpdate(Wire, frozen=True):
+    maxSurge: int | str | None = None
+
+
+class Strategy(Wire, frozen=True):
+    type: str = ""
+    rollingUpdate: RollingUpdate | None = None
+
+
+class WorkloadSpec(Wire, frozen=True):
+    replicas: int | None = None
+    parallelism: int | None = None
+    selector: Raw = Raw()
+    strategy: Strategy | None = None
+
+
+class WorkloadStatus(Wire, frozen=True):
+    replicas: int = 0
+    readyReplicas: int = 0
+    updatedReplicas: int = 0
+    availableReplicas: int = 0
+    observedGeneration: int = 0
+    currentRevision: str = ""
+    updateRevision: str = ""
+    ready: int | None = None
+    desiredNumberScheduled: int | None = None
+    numberReady: int | None = None
+    updatedNumberScheduled: int | None = None
+    numberAvailable: int | None = None
+
+
+class WorkloadWire(Wire, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()
+
+
+class VolumeNodeAffinity(Wire, frozen=True):
+    required: NodeTerms | None = None
+
+
+class CsiSource(Wire, frozen=True):
+    driver: str = ""
+    volumeHandle: str = ""
+
+
+class ClaimReference(Wire, frozen=True):
+    namespace: str = ""
+    name: str = ""
+
+
+class PersistentVolumeSpec(Wire, frozen=True):
+    nodeAffinity: VolumeNodeAffinity | None = None
+    csi: CsiSource | None = None
+    gcePersistentDisk: DiskVolume | None = None
+    awsElasticBlockStore: DiskVolume | None = None
+    azureDisk: DiskVolume | None = None
+    storageClassName: str = ""
+    accessModes: list[str] | None = None
+    capacity: Amounts | None = None
+    claimRef: ClaimReference | None = None
+
+
+class PersistentVolumeWire(Wire, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: PersistentVolumeSpec = PersistentVolumeSpec()
+
+
+class ClaimSpec(Wire, frozen=True):
+    volumeName: str = ""
+    storageClassName: str | None = None
+    accessModes: list[str] | None = None
+    resources: Requirements | None = None
+
+
+class ClaimWire(Wire, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: ClaimSpec = ClaimSpec()
+
+
+class TopologyExpression(Wire, frozen=True):
+    key: str = ""
+    values: list[str] | None = None
+
+
+class TopologyTerm(Wire, frozen=True):
+    matchLabelExpressions: list[TopologyExpression] | None = None
+
+
+class StorageClassWire(Wire, frozen=True):
+    metadata: Metadata = Metadata()
+    provisioner: str = ""
+    volumeBindingMode: str | None = None
+    allowedTopologies: list[TopologyTerm] | None = None
+
+
+class Allocatable(Wire, frozen=True):
+    count: int | None = None
+
+
+class CsiDriver(Wire, frozen=True):
+    name: str = ""
+    allocatable: Allocatable | None = None
+
+
+class CsiNodeSpec(Wire, frozen=True):
+    drivers: list[CsiDriver] | None = None
+
+
+class CsiNodeWire(Wire, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: CsiNodeSpec = CsiNodeSpec()
