@@ -1,0 +1,1 @@
+"""Tests of rebalancer; they read as its specification."""

@@ -1,0 +1,35 @@
+"""What every test gets: a clean environment, and a failure where it leaves asyncio tasks behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("ci", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.load_profile("ci")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No variable of the outer environment may steer a test."""
+    for name in list(os.environ):
+        if name.startswith(("REBALANCER_", "KUBE", "OTEL_")):
+            monkeypatch.delenv(name)
+    yield
+
+
+@pytest_asyncio.fixture(autouse=True, loop_scope="function")
+async def no_task_left_behind(request: pytest.FixtureRequest) -> AsyncIterator[None]:
+    """A test that leaves an asyncio task running has lost control of it."""
+    before = asyncio.all_tasks()
+    yield
+    leftover = asyncio.all_tasks() - before - {asyncio.current_task()}
+    for task in leftover:
+        task.cancel()
+    await asyncio.gather(*leftover, return_exceptions=True)
+    assert not leftover, f"tasks left behind: {[task.get_name() for task in leftover]}"
