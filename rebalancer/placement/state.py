@@ -1,0 +1,223 @@
+"""What runs where within one run, as arrays that follow every decision.
+
+Enters: a cache of the snapshot's pods, then changes. Leaves: amounts in use per node and counts of matching pods per node.
+The filters and scores that read them are in modules of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import numpy as np
+
+from rebalancer.model.pod import AffinityTerm, PodShape
+from rebalancer.model.selector import LabelSelector
+from rebalancer.model.snapshot import Snapshot
+from rebalancer.placement.arrays import Ints
+from rebalancer.placement.occupancy import BucketCache, has_disks, has_terms
+
+
+class Follower(Protocol):
+    """Something computed from the pods that is kept up to date."""
+
+    def concerns(self, shape: PodShape) -> bool:
+        """Say whether pods of this shape count here."""
+
+    def change(self, shape: PodShape, node: int, live: int, dying: int) -> None:
+        """Take up that this many pods of the shape came to (or, negative, left) a node."""
+
+
+class PodCount:
+    """How many pods of a kind are on each node.
+
+    per_node: the counts. Dying pods count where ``with_dying`` says so.
+    """
+
+    __slots__ = ("_known", "_matches", "per_node", "with_dying")
+
+    def __init__(self, matches: Callable[[PodShape], bool], with_dying: bool, size: int) -> None:
+        self._matches = matches
+        self._known: dict[PodShape, bool] = {}
+        self.with_dying = with_dying
+        self.per_node: Ints = np.zeros(size, dtype=np.int64)
+
+    def concerns(self, shape: PodShape) -> bool:
+        """Say whether pods of this shape are counted."""
+        known = self._known.get(shape)
+        if known is None:
+            known = self._known[shape] = self._matches(shape)
+        return known
+
+    def change(self, shape: PodShape, node: int, live: int, dying: int) -> None:
+        """Count pods that came or left."""
+        self.per_node[node] += live + dying if self.with_dying else live
+
+
+class ClusterState:
+    """The mutable picture of one run.
+
+    table: what the nodes are. cpu, memory, ephemeral, pods, nonzero_cpu, nonzero_memory: what is in use on each.
+    version: differs whenever anything differs.
+    """
+
+    def __init__(self, snapshot: Snapshot, cache: BucketCache | None = None) -> None:
+        """Read the snapshot. cache: kept by the caller from run to run, so that only changed nodes are read."""
+        self._cache = cache or BucketCache()
+        self._cache.refresh(snapshot)
+        self._cache_version = self._cache.version
+        self.snapshot = snapshot
+        self.table = self._cache.table
+        self.size = self.table.size
+        sums = self._cache.sums
+        rows = [sums[name] for name in self.table.names]
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T.copy()
+        self.cpu, self.memory, self.ephemeral, self.pods, self.nonzero_cpu, self.nonzero_memory = columns
+        self._scalars: dict[str, Ints] = {}
+        for node, amounts in self._cache.scalars.items():
+            for name, amount in amounts.items():
+                self.scalar(name)[self.table.index[node]] = amount
+        self.version = 0
+        self._last_version = 0
+        self._changes: dict[PodShape, dict[int, list[int]]] = {}
+        self._followers: list[Follower] = []
+        self._audience: dict[PodShape, tuple[int, list[Follower]]] = {}
+        self._counts: dict[tuple[object, ...], PodCount] = {}
+        self._namespace_labels: dict[str, object] = {}
+
+    @property
+    def cache(self) -> BucketCache:
+        """The indexes of the snapshot's pods; read again, privately, if somebody has refreshed the shared ones meanwhile."""
+        if self._cache.version != self._cache_version:
+            self._cache = BucketCache()
+            self._cache.refresh(self.snapshot)
+            self._cache_version = self._cache.version
+        return self._cache
+
+    def scalar(self, resource: str) -> Ints:
+        """Return how much of an extended resource is in use on each node."""
+        found = self._scalars.get(resource)
+        if found is None:
+            found = self._scalars[resource] = np.zeros(self.size, dtype=np.int64)
+        return found
+
+    def hold(self, shape: PodShape, node: int, pods: int = 1) -> None:
+        """Take (or, negative, give back) the room of pods without counting them as being there."""
+        requests = shape.requests
+        self.cpu[node] += pods * requests.cpu_millicores
+        self.memory[node] += pods * requests.memory_bytes
+        self.ephemeral[node] += pods * requests.ephemeral_storage_bytes
+        self.pods[node] += pods
+        self.nonzero_cpu[node] += pods * shape.nonzero_cpu_millicores
+        self.nonzero_memory[node] += pods * shape.nonzero_memory_bytes
+        for name, amount in requests.scalars.items():
+            self.scalar(name)[node] += pods * amount
+        self._tick()
+
+    def change(self, shape: PodShape, node: int, live: int, dying: int) -> None:
+        """Let pods come or, negative, leave."""
+        if live + dying:
+            self.hold(shape, node, live + dying)
+        else:
+            self._tick()
+        for follower in self._followers_of(shape):
+            follower.change(shape, node, live, dying)
+        change = self._changes.setdefault(shape, {}).setdefault(node, [0, 0])
+        change[0] += live
+        change[1] += dying
+
+    def _tick(self) -> None:
+        self._last_version += 1
+        self.version = self._last_version
+
+    def rewind(self, version: int) -> None:
+        """Declare that changes have been undone, so that what was computed under that version holds again."""
+        self.version = version
+
+    def _followers_of(self, shape: PodShape) -> list[Follower]:
+        seen, audience = self._audience.get(shape, (0, []))
+        if seen < len(self._followers):
+            audience += [follower for follower in self._followers[seen:] if follower.concerns(shape)]
+            self._audience[shape] = len(self._followers), audience
+        return audience
+
+    def follow(self, follower: Follower) -> None:
+        """Keep something up to date from now on."""
+        self._followers.append(follower)
+
+    def placed(self, shape: PodShape) -> Iterator[tuple[int, int, int]]:
+        """Yield node, live pods and dying pods of a shape; a node may come more than once, and then the numbers add up."""
+        index = self.table.index
+        cache = self.cache
+        for name, pods in cache.live.get(shape, {}).items():
+            yield index[name], pods, 0
+        for name, pods in cache.dying.get(shape, {}).items():
+            yield index[name], 0, pods
+        for node, (live, dying) in self._changes.get(shape, {}).items():
+            yield node, live, dying
+
+    def shapes(self, namespace: str | None = None) -> Iterator[PodShape]:
+        """Yield the shapes of a namespace, or all, that are somewhere or were moved."""
+        known = self.cache.namespaces
+        for shapes in known.values() if namespace is None else (known.get(namespace, {}),):
+            yield from shapes
+        for shape in self._changes:
+            if (namespace is None or shape.namespace == namespace) and shape not in known.get(shape.namespace, {}):
+                yield shape
+
+    def shapes_with_terms(self) -> Iterator[PodShape]:
+        """Yield the shapes that have inter-pod terms."""
+        yield from self._special(self.cache.terms, has_terms)
+
+    def shapes_with_ports(self) -> Iterator[PodShape]:
+        """Yield the shapes that take host ports."""
+        yield from self._special(self.cache.ports, lambda shape: bool(shape.host_ports))
+
+    def shapes_with_disks(self) -> Iterator[PodShape]:
+        """Yield the shapes that use claims or in-tree disks."""
+        yield from self._special(self.cache.disks, has_disks)
+
+    def _special(self, known: dict[PodShape, None], wanted: Callable[[PodShape], bool]) -> Iterator[PodShape]:
+        yield from known
+        for shape in self._changes:
+            if shape not in known and wanted(shape):
+                yield shape
+
+    def count_live(self, namespace: str, selector: LabelSelector) -> PodCount:
+        """Count the pods of a namespace that a selector means, terminating ones left out (as topology spread does)."""
+        key = (namespace, selector)
+        found = self._counts.get(key)
+        if found is None:
+            found = self._counts[key] = self._counted(
+                lambda shape: shape.namespace == namespace and selector.matches(shape.labels), False, (namespace,)
+            )
+        return found
+
+    def count_all(self, terms: tuple[AffinityTerm, ...]) -> PodCount:
+        """Count the pods that every one of these terms means, terminating ones included (as inter-pod affinity does)."""
+        found = self._counts.get(terms)
+        if found is None:
+            labels = self.snapshot.namespace_labels
+
+            def matches(shape: PodShape) -> bool:
+                around = labels(shape.namespace)
+                return all(term.selects(shape.namespace, around, shape.labels) for term in terms)
+
+            first = terms[0]
+            namespaces = tuple(sorted(first.namespaces)) if first.namespace_selector is None else (None,)
+            found = self._counts[terms] = self._counted(matches, True, namespaces)
+        return found
+
+    def _counted(
+        self, matches: Callable[[PodShape], bool], with_dying: bool, namespaces: tuple[str | None, ...]
+    ) -> PodCount:
+        count = PodCount(matches, with_dying, self.size)
+        numbers = [0] * self.size
+        for namespace in namespaces:
+            for shape in self.shapes(namespace):
+                if count.concerns(shape):
+                    for node, live, dying in self.placed(shape):
+                        numbers[node] += live + dying if with_dying else live
+        count.per_node[:] = numbers
+        self.follow(count)
+        return count
