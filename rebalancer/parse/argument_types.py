@@ -16,8 +16,8 @@ from rebalancer.errors import SelectorError
 from rebalancer.model.selector import LabelSelector, Operator
 from rebalancer.parse.arguments import Arguments, refusal, shown
 from rebalancer.parse.duration import duration_seconds, duration_text
-from rebalancer.parse.selector import label_selector
-from rebalancer.parse.selector_text import selector_of_text, text_of_selector
+from rebalancer.parse.selector import label_selector, parse_selector
+from rebalancer.parse.selector_text import text_of_selector
 from rebalancer.parse.spelling import nearest_name
 
 Item = TypeVar("Item")
@@ -75,13 +75,12 @@ def _selector(given: Any) -> LabelSelector:
     if not isinstance(given, Mapping):
         raise refusal(f"must be a map with matchLabels or matchExpressions, not {shown(given)}")
     expressions = given.get("matchExpressions")
-    for where, known in (
-        (given, ("matchLabels", "matchExpressions")),
-        *((item, ("key", "operator", "values")) for item in (expressions if isinstance(expressions, list) else ())),
-    ):
+    known: tuple[str, ...] = ("matchLabels", "matchExpressions")
+    for where in (given, *(expressions if isinstance(expressions, list) else ())):
         for key in where if isinstance(where, Mapping) else ():
             if key not in known:
                 raise refusal(f"{key!r} is not known in a label selector", nearest_name(str(key), known))
+        known = ("key", "operator", "values")
     try:
         return label_selector(dict(given))
     except SelectorError as error:
@@ -137,7 +136,7 @@ def _node_labels(given: Any) -> LabelSelector:
     if not isinstance(given, str):
         raise refusal(f"must be a string such as pool=a, not {shown(given)}")
     try:
-        return selector_of_text(given)
+        return parse_selector(given)
     except SelectorError as error:
         raise refusal(str(error)) from error
 

@@ -114,9 +114,17 @@ def refusal(expected: str, nearest: str | None = None, *, kind: str = "value") -
     return PydanticCustomError(kind, "{expected}", {"expected": expected, "nearest": nearest or ""})
 
 
-def mistakes_of(error: ValidationError, path: str) -> tuple[Mistake, ...]:
-    """Return what pydantic found wrong as mistakes, their paths beginning with the given one."""
-    found = {_mistake(item, path): None for item in error.errors(include_url=False)}
+def mistakes_of(error: ValidationError, path: str, origins: Mapping[str, str] | None = None) -> tuple[Mistake, ...]:
+    """Return what pydantic found wrong as mistakes, their paths beginning with the given one.
+
+    origins: the paths of single arguments that were written elsewhere in the document.
+    """
+    found: dict[Mistake, None] = {}
+    for item in error.errors(include_url=False):
+        steps = item["loc"]
+        origin = origins.get(str(steps[0])) if origins and steps else None
+        where = joined_path(path, steps) if origin is None else joined_path(origin, steps[1:])
+        found[_mistake(item, where)] = None
     return tuple(found)
 
 
@@ -142,8 +150,7 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _mistake(item: Any, path: str) -> Mistake:
-    where = joined_path(path, item["loc"])
+def _mistake(item: Any, where: str) -> Mistake:
     kind, context, given = item["type"], item.get("ctx", {}), shown(item["input"])
     if kind in {"unknown", "rule", "value"}:
         return Mistake(where, context["expected"], context["nearest"] or None)

@@ -59,11 +59,6 @@ TERMINATED_REASONS = (
 class StrategyArgs(Arguments):
     """The base of a strategy's arguments."""
 
-    @property
-    def asks_for_real_load(self) -> bool:
-        """Tell whether the strategy is to judge nodes by measured load instead of requests."""
-        return False
-
 
 class RemoveDuplicatesArgs(StrategyArgs):
     """Arguments of RemoveDuplicates."""
@@ -141,12 +136,6 @@ class LowNodeUtilizationArgs(StrategyArgs):
             yield (*both, "metrics_utilization"), f"with Prometheus both thresholds must name {METRIC_RESOURCE} alone"
         if not prometheus and METRIC_RESOURCE in named:
             yield (*both, "metrics_utilization"), f"{METRIC_RESOURCE} can be used with source Prometheus only"
-
-    @property
-    def asks_for_real_load(self) -> bool:
-        """Tell whether nodes are to be judged by measured load."""
-        metrics = self.metrics_utilization
-        return metrics is not None and (bool(metrics.source) or metrics.metrics_server)
 
 
 class HighNodeUtilizationArgs(StrategyArgs):
