@@ -8,6 +8,7 @@ in ``parse.argument_types``; documents as a whole are read in ``policy``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
@@ -24,6 +25,9 @@ _WANTED_TYPE = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
     "float_type": "a number",
+    "bool_parsing": "true or false",
+    "int_parsing": "a whole number",
+    "float_parsing": "a number",
     "tuple_type": "a list",
     "dict_type": "a map",
     "mapping_type": "a map",
@@ -154,6 +158,10 @@ def _mistake(item: Any, where: str) -> Mistake:
     kind, context, given = item["type"], item.get("ctx", {}), shown(item["input"])
     if kind in {"unknown", "rule", "value"}:
         return Mistake(where, context["expected"], context["nearest"] or None)
+    if kind == "literal_error":
+        names = re.findall("'([^']*)'", context["expected"])
+        near = nearest_name(item["input"], names) if isinstance(item["input"], str) else None
+        return Mistake(where, f"must be one of {', '.join(names)}, not {given}", near)
     if kind == "missing":
         return Mistake(where, "is required")
     if kind in _WANTED_TYPE:
