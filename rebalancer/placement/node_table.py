@@ -92,9 +92,7 @@ class NodeTable:
 
     def made_of(self, nodes: Mapping[str, Node]) -> bool:
         """Say whether these are the very nodes that this table was made of."""
-        return len(nodes) == self.size and all(
-            mine is theirs for mine, theirs in zip(self.nodes, nodes.values(), strict=True)
-        )
+        return len(nodes) == self.size and all(mine is theirs for mine, theirs in zip(self.nodes, nodes.values(), strict=True))
 
     def by_taints(self, answers: list[bool]) -> Bools:
         """Spread an answer per taint class over the nodes."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from rebalancer.model.pod import SpreadConstraint
 from rebalancer.model.resources import CPU, MEMORY
 from rebalancer.model.selector import NOTHING, NodeSelector, PreferredNodeTerm
-from rebalancer.model.pod import SpreadConstraint
 
 DEFAULT_SCHEDULER = "default-scheduler"
 

@@ -125,7 +125,10 @@ def _profile(reader: _Reader, document: Mapping[str, Any], path: str, overall: i
     for position, each in enumerate(reader.items(document.get("pluginConfig"), f"{path}.pluginConfig")):
         place = f"{path}.pluginConfig[{position}]"
         entry = reader.mapping(each, place, ("name", "args"))
-        given[reader.text(entry.get("name"), f"{place}.name")] = reader.mapping(entry.get("args"), f"{place}.args"), f"{place}.args"
+        given[reader.text(entry.get("name"), f"{place}.name")] = (
+            reader.mapping(entry.get("args"), f"{place}.args"),
+            f"{place}.args",
+        )
     args: Any = lambda plugin: given.get(plugin, ({}, ""))  # noqa: E731
     fit, place = args(Plugin.RESOURCES_FIT)
     affinity, affinity_path = args(Plugin.INTER_POD_AFFINITY)

@@ -14,6 +14,7 @@ import numpy as np
 from rebalancer.model.pod import AffinityTerm, PodShape
 from rebalancer.model.selector import LabelSelector
 from rebalancer.model.snapshot import Snapshot
+from rebalancer.model.workload import Workload
 from rebalancer.placement.arrays import Ints
 from rebalancer.placement.occupancy import BucketCache, has_disks, has_terms
 
@@ -83,7 +84,7 @@ class ClusterState:
         self._followers: list[Follower] = []
         self._audience: dict[PodShape, tuple[int, list[Follower]]] = {}
         self._counts: dict[tuple[object, ...], PodCount] = {}
-        self._namespace_labels: dict[str, object] = {}
+        self._workloads: dict[tuple[str, str, str], Workload] | None = None
 
     @property
     def cache(self) -> BucketCache:
@@ -156,6 +157,13 @@ class ClusterState:
         for node, (live, dying) in self._changes.get(shape, {}).items():
             yield node, live, dying
 
+    def arrivals(self) -> Iterator[tuple[PodShape, int]]:
+        """Yield shape and node of pods that have come since the snapshot."""
+        for shape, nodes in self._changes.items():
+            for node, (live, dying) in nodes.items():
+                if live + dying > 0:
+                    yield shape, node
+
     def shapes(self, namespace: str | None = None) -> Iterator[PodShape]:
         """Yield the shapes of a namespace, or all, that are somewhere or were moved."""
         known = self.cache.namespaces
@@ -183,6 +191,12 @@ class ClusterState:
             if shape not in known and wanted(shape):
                 yield shape
 
+    def workload(self, kind: str, namespace: str, name: str) -> Workload | None:
+        """Return a workload by its name, as kube-scheduler looks it up."""
+        if self._workloads is None:
+            self._workloads = {(each.kind, each.namespace, each.name): each for each in self.snapshot.workloads.values()}
+        return self._workloads.get((kind, namespace, name))
+
     def count_live(self, namespace: str, selector: LabelSelector) -> PodCount:
         """Count the pods of a namespace that a selector means, terminating ones left out (as topology spread does)."""
         key = (namespace, selector)
@@ -208,9 +222,7 @@ class ClusterState:
             found = self._counts[terms] = self._counted(matches, True, namespaces)
         return found
 
-    def _counted(
-        self, matches: Callable[[PodShape], bool], with_dying: bool, namespaces: tuple[str | None, ...]
-    ) -> PodCount:
+    def _counted(self, matches: Callable[[PodShape], bool], with_dying: bool, namespaces: tuple[str | None, ...]) -> PodCount:
         count = PodCount(matches, with_dying, self.size)
         numbers = [0] * self.size
         for namespace in namespaces:

@@ -1,0 +1,45 @@
+"""Where a pod may land, given that ties are random and that in large clusters only a sample of the nodes is scored.
+
+Source: https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/schedule_one.go (numFeasibleNodesToFind, selectHost)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rebalancer.placement.arrays import Floats, Ints
+
+_FEWEST = 100
+_LOWEST_PERCENTAGE = 5
+_NEGLIGIBLE = 1e-9
+
+
+def nodes_to_score(nodes: int, percentage: int = 0) -> int:
+    """Return how many feasible nodes kube-scheduler looks for. percentage: as configured, 0 where it depends on the number of nodes."""
+    if nodes < _FEWEST:
+        return nodes
+    if percentage == 0:
+        percentage = max(50 - nodes // 125, _LOWEST_PERCENTAGE)
+    return min(nodes, max(nodes * percentage // 100, _FEWEST))
+
+
+def landing_weights(scores: Ints, sampled: int) -> Floats:
+    """Return the probability of each node to be chosen, summing to 1.
+
+    scores: of the feasible nodes, at least one. sampled: how many of them are scored; the sample is taken to be random.
+    A group of equal scores wins when one of its nodes is in the sample and no better node is; within it all are alike.
+    """
+    count = len(scores)
+    groups, sizes = np.unique(-scores, return_counts=True)
+    if sampled >= count:
+        return np.where(scores == -groups[0], 1.0 / sizes[0], 0.0)
+    # none[s]: the probability that no node of s given ones is in the sample.
+    left = np.arange(count, 0, -1, dtype=np.float64)
+    none = np.append(1.0, np.cumprod(np.maximum(left - sampled, 0.0) / left))
+    ends = np.cumsum(sizes)
+    wins = none[ends - sizes] - none[ends]
+    per_node = wins / sizes
+    weights: Floats = per_node[np.searchsorted(groups, -scores)]
+    weights[weights < _NEGLIGIBLE] = 0.0
+    total: float = float(weights.sum())
+    return weights / total

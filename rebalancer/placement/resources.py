@@ -1,0 +1,164 @@
+"""NodeResourcesFit and NodeResourcesBalancedAllocation: is there room, and how good would the room be.
+
+Integer and floating-point arithmetic as in Go: divisions truncate, and so do conversions to integers.
+Source: https://github.com/kubernetes/kubernetes/tree/v1.36.2/pkg/scheduler/framework/plugins/noderesources
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalancer.model.pod import PodShape
+from rebalancer.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from rebalancer.placement.arrays import Bools, Floats, Ints
+from rebalancer.placement.profile import SchedulerProfile, ScoringKind, ScoringStrategy
+from rebalancer.placement.state import ClusterState
+
+MAX_SCORE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Which nodes have too little of one resource. text: as kube-scheduler puts it."""
+
+    text: str
+    nodes: Bools
+
+
+def shortages(state: ClusterState, shape: PodShape, profile: SchedulerProfile) -> list[Shortage]:
+    """Return what is lacking where, only for resources that are lacking somewhere."""
+    table, requests = state.table, shape.requests
+    found = [Shortage("Too many pods", state.pods + 1 > table.pods)]
+    for text, wanted, used, offered in (
+        ("Insufficient cpu", requests.cpu_millicores, state.cpu, table.cpu),
+        ("Insufficient memory", requests.memory_bytes, state.memory, table.memory),
+        ("Insufficient ephemeral-storage", requests.ephemeral_storage_bytes, state.ephemeral, table.ephemeral),
+    ):
+        if wanted > 0:
+            found.append(Shortage(text, used + wanted > offered))
+    for name, wanted in requests.scalars.items():
+        if wanted and name not in profile.ignored_resources and name.partition("/")[0] not in profile.ignored_groups:
+            found.append(Shortage(f"Insufficient {name}", state.scalar(name) + wanted > table.scalar(name)))
+    return [shortage for shortage in found if shortage.nodes.any()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Amounts:
+    """One resource over the nodes. offered: 0 where the resource does not count."""
+
+    offered: Ints
+    before: Ints
+    wanted: int
+    weight: int
+
+    @property
+    def after(self) -> Ints:
+        """In use once the pod is there."""
+        return self.before + self.wanted
+
+
+def _amounts(state: ClusterState, shape: PodShape, resources: tuple[tuple[str, int], ...], defaulted: bool) -> list[_Amounts]:
+    """Return the resources that count in a score. defaulted: containers without requests count with 100m and 200Mi."""
+    table, requests = state.table, shape.requests
+    found = []
+    for name, weight in resources:
+        if name == CPU:
+            before = state.nonzero_cpu if defaulted else state.cpu
+            wanted = shape.nonzero_cpu_millicores if defaulted else requests.cpu_millicores
+            found.append(_Amounts(table.cpu, before, wanted, weight))
+        elif name == MEMORY:
+            before = state.nonzero_memory if defaulted else state.memory
+            wanted = shape.nonzero_memory_bytes if defaulted else requests.memory_bytes
+            found.append(_Amounts(table.memory, before, wanted, weight))
+        elif name == EPHEMERAL_STORAGE:
+            found.append(_Amounts(table.ephemeral, state.ephemeral, requests.ephemeral_storage_bytes, weight))
+        elif requests.amount(name):  # Extended resources that the pod does not ask for are left out.
+            found.append(_Amounts(table.scalar(name), state.scalar(name), requests.amount(name), weight))
+    return found
+
+
+def fit_scores(state: ClusterState, shape: PodShape, strategy: ScoringStrategy) -> Ints:
+    """Return NodeResourcesFit's score of each node, 0 to 100."""
+    total: Ints = np.zeros(state.size, dtype=np.int64)
+    weights: Ints = np.zeros(state.size, dtype=np.int64)
+    for each in _amounts(state, shape, strategy.resources, defaulted=True):
+        offered = each.offered > 0
+        capacity = np.maximum(each.offered, 1)
+        after = each.after
+        if strategy.kind is ScoringKind.LEAST_ALLOCATED:
+            score = np.where(after > each.offered, 0, (capacity - after) * MAX_SCORE // capacity)
+            counts = offered
+        elif strategy.kind is ScoringKind.MOST_ALLOCATED:
+            score = np.minimum(after, capacity) * MAX_SCORE // capacity
+            counts = offered
+        else:
+            utilisation = np.where(after > each.offered, MAX_SCORE, after * MAX_SCORE // capacity)
+            score = _broken_line(strategy.points)[np.clip(utilisation, 0, MAX_SCORE)]
+            counts = offered & (score > 0)
+        total += np.where(counts, score * each.weight, 0)
+        weights += np.where(counts, each.weight, 0)
+    if strategy.kind is ScoringKind.REQUESTED_TO_CAPACITY_RATIO:
+        return np.floor(total / np.maximum(weights, 1) + 0.5).astype(np.int64)
+    return total // np.maximum(weights, 1)
+
+
+def _broken_line(points: tuple[tuple[int, int], ...]) -> Ints:
+    """Return the score of each whole percentage from 0 to 100, interpolated between the points with integers."""
+    scaled = [(utilisation, score * (MAX_SCORE // 10)) for utilisation, score in points]
+    scores = []
+    for percent in range(MAX_SCORE + 1):
+        value = scaled[-1][1]
+        for position, (utilisation, score) in enumerate(scaled):
+            if percent <= utilisation:
+                value = score
+                if position:
+                    earlier, lower = scaled[position - 1]
+                    value = lower + int((score - lower) * (percent - earlier) / (utilisation - earlier))
+                break
+        scores.append(value)
+    return np.array(scores, dtype=np.int64)
+
+
+def balanced_scores(state: ClusterState, shape: PodShape, profile: SchedulerProfile) -> Ints | None:
+    """Return NodeResourcesBalancedAllocation's score: how far the pod evens out the shares in use.
+
+    None where the pod requests none of the resources: then the plugin does not score.
+    """
+    amounts = _amounts(state, shape, profile.balanced_resources, defaulted=False)
+    if not any(each.wanted for each in amounts):
+        return None
+    after = _evenness([(each.offered, each.after) for each in amounts], state.size)
+    before = _evenness([(each.offered, each.before) for each in amounts], state.size)
+    half = MAX_SCORE // 2
+    return half + np.trunc((half + after - before) / 2).astype(np.int64)
+
+
+def _evenness(resources: list[tuple[Ints, Ints]], size: int) -> Ints:
+    """Return 100 less the standard deviation, in percent, of the shares in use; resources that a node lacks do not count."""
+    offered = [each > 0 for each, _ in resources]
+    shares: list[Floats] = [
+        np.where(present, np.minimum(used / np.maximum(amount, 1), 1.0), 0.0)
+        for present, (amount, used) in zip(offered, resources, strict=True)
+    ]
+    count: Ints = np.zeros(size, dtype=np.int64)
+    total: Floats = np.zeros(size)
+    for present, share in zip(offered, shares, strict=True):
+        count += present
+        total = total + share
+    mean = total / np.maximum(count, 1)
+    squares: Floats = np.zeros(size)
+    for present, share in zip(offered, shares, strict=True):
+        squares = squares + np.where(present, (share - mean) * (share - mean), 0.0)
+    deviation = np.where(count > 2, np.sqrt(squares / np.maximum(count, 1)), 0.0)
+    # With two resources kube-scheduler halves the difference, which rounds differently from the general formula.
+    pairs = count == 2
+    if pairs.any():
+        alternating = np.zeros(size)
+        seen: Ints = np.zeros(size, dtype=np.int64)
+        for present, share in zip(offered, shares, strict=True):
+            alternating = alternating + np.where(present, np.where(seen == 0, share, -share), 0.0)
+            seen += present
+        deviation = np.where(pairs, np.abs(alternating / 2), deviation)
+    return ((1 - deviation) * float(MAX_SCORE)).astype(np.int64)
