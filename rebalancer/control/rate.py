@@ -1,0 +1,56 @@
+"""A sliding window: never more than so many in any stretch of so many seconds.
+
+A token bucket refills while it waits, and so lets through more than its number in some windows; here each permit is
+remembered until it is out of the window.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+
+class SlidingWindow:
+    """Remembers when permits were given. Times are seconds of whatever clock the caller uses, never going backwards.
+
+    limit: permits in any window; None means no limit; 0 lets nothing through.
+    """
+
+    def __init__(self, limit: int | None, seconds: float, given: Iterable[float] = ()) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        self._given: deque[float] = deque(sorted(given))
+
+    def restore(self, given: Iterable[float]) -> None:
+        """Count permits that another process gave, besides those given here."""
+        self._given = deque(sorted({*self._given, *given}))
+
+    @property
+    def given(self) -> tuple[float, ...]:
+        """The times of the permits that still count, oldest first."""
+        return tuple(self._given)
+
+    def wait_seconds(self, now: float) -> float | None:
+        """Return how long until a permit is free (0: at once); None: never."""
+        if self._limit is None:
+            return 0.0
+        if self._limit <= 0:
+            return None
+        self._forget(now)
+        if len(self._given) < self._limit:
+            return 0.0
+        freed_at = self._given[len(self._given) - self._limit] + self._seconds
+        return max(freed_at - now, 0.0) or 1e-3
+
+    def take(self, now: float) -> bool:
+        """Take a permit if one is free."""
+        if self.wait_seconds(now) != 0.0:
+            return False
+        if self._limit is not None:
+            self._given.append(now)
+        return True
+
+    def _forget(self, now: float) -> None:
+        # A permit given at t counts in the closed window [t, t + seconds]: at exactly t + seconds it still counts.
+        while self._given and self._given[0] + self._seconds < now:
+            self._given.popleft()

@@ -1,0 +1,112 @@
+"""Does an approval still hold on the newest snapshot? Asked right before each request.
+
+An approval rests on its pod, its node, its workload and the nodes it may land on. Where one of these has changed by anybody
+else's doing since the plan was made, the plan is not trusted any further, and the run looks again. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from rebalancer.model.node import Node
+from rebalancer.model.plan import Approval
+from rebalancer.model.pod import Pod
+from rebalancer.model.snapshot import Snapshot
+
+# The share of the predicted landings that must still be as they were.
+_SHARE_OF_LANDINGS = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Why an approval does not hold. look_again: the world changed under the plan; otherwise only this pod drops out."""
+
+    code: str
+    reason: str
+    look_again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OwnDoing:
+    """What this run has changed itself, and so expected. uids: pods evicted; owners: whose replacements come."""
+
+    uids: Set[str]
+    owners: Set[str]
+
+
+def doubt(then: Snapshot, newest: Snapshot, approval: Approval, own: OwnDoing) -> Doubt | None:
+    """Return why the approval, decided on ``then``, does not hold on ``newest``; None where it does."""
+    before, now = _find(then, approval), _find(newest, approval)
+    if now is None:
+        return Doubt("gone", "it is no longer there", look_again=False)
+    if now.terminating:
+        return Doubt("terminating", "it is already terminating", look_again=False)
+    if before is not None and before is not now and (before.shape is not now.shape or before.finished != now.finished):
+        return Doubt("pod-changed", "the pod has changed since it was decided", look_again=True)
+    if (change := _node_change(then, newest, approval.node, own)) is not None:
+        return Doubt("source-changed", change, look_again=True)
+    if (change := _workload_change(then, newest, approval)) is not None:
+        return Doubt("workload-changed", change, look_again=True)
+    whole = sum(approval.landings.values())
+    if whole > 0:
+        changes = {node: _node_change(then, newest, node, own, only_arrivals=True) for node in approval.landings}
+        kept = sum(share for node, share in approval.landings.items() if changes[node] is None)
+        if kept < _SHARE_OF_LANDINGS * whole:
+            first = next(change for change in changes.values() if change is not None)
+            return Doubt("landings-changed", first, look_again=True)
+    return None
+
+
+def _find(snapshot: Snapshot, approval: Approval) -> Pod | None:
+    return next((pod for pod in snapshot.on(approval.node) if pod.uid == approval.uid), None)
+
+
+def _node_change(then: Snapshot, newest: Snapshot, name: str, own: OwnDoing, *, only_arrivals: bool = False) -> str | None:
+    before, now = then.nodes.get(name), newest.nodes.get(name)
+    if now is None:
+        return f"node {name} is gone"
+    if before is not None and before is not now and not _alike(before, now):
+        return f"node {name} has changed"
+    old, new = then.on(name), newest.on(name)
+    if old is new:
+        return None
+    old_uids = {pod.uid for pod in old if not pod.finished}
+    new_uids = {pod.uid for pod in new if not pod.finished}
+    for pod in new:
+        if pod.uid in new_uids and pod.uid not in old_uids and not _ours(pod, own):
+            return f"pod {pod.key} came to node {name}"
+    if only_arrivals:
+        return None
+    for pod in old:
+        if pod.uid in old_uids and pod.uid not in new_uids and not _ours(pod, own):
+            return f"pod {pod.key} left node {name}"
+    return None
+
+
+def _ours(pod: Pod, own: OwnDoing) -> bool:
+    owner = pod.shape.owner
+    return pod.uid in own.uids or (owner is not None and owner.uid in own.owners)
+
+
+def _alike(before: Node, now: Node) -> bool:
+    return (
+        before.ready == now.ready
+        and before.unschedulable == now.unschedulable
+        and before.taints == now.taints
+        and before.labels == now.labels
+        and before.allocatable == now.allocatable
+    )
+
+
+def _workload_change(then: Snapshot, newest: Snapshot, approval: Approval) -> str | None:
+    before, now = then.workloads.get(approval.owner_uid), newest.workloads.get(approval.owner_uid)
+    if before is now or before is None:
+        return None
+    if now is None:
+        return "its workload is gone"
+    if now.replicas != before.replicas:
+        return f"its workload was scaled from {before.replicas} to {now.replicas}"
+    if now.generation != before.generation or now.update_revision != before.update_revision:
+        return "its workload was changed"
+    return None
