@@ -53,7 +53,7 @@ class Neighbours:
         return term.selects(self._shape.namespace, self._labels, self._shape.labels)
 
     def _effect(self, other: PodShape) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
-        """Return the topology keys by which a pod of that shape keeps ours away, and those by which it wishes for it, with weights."""
+        """Return by which topology keys a pod of that shape keeps ours away, and by which it wishes for it, with weights."""
         forbidden = tuple(term.topology_key for term in other.anti_affinity if self._means_us(term))
         wishes: list[tuple[str, int]] = []
         if self._theirs_count:
@@ -133,7 +133,7 @@ class Neighbours:
         return refused
 
     def scores(self, feasible: Bools) -> Ints | None:
-        """Return the normalised score of each node; None where nobody near anything has a preference, and the plugin does not score."""
+        """Return the normalised score of each node; None where nobody has a preference, for then the plugin does not score."""
         contributions = self._contributions
         raw: Ints = np.zeros(self._state.size, dtype=np.int64)
         for key, sums in self._wishes.items():

@@ -17,8 +17,10 @@ class Placement:
     """Where one pod would go.
 
     node: the best, the first by name where several are; None where none fits. tied: all that are equally good.
-    landings: node to probability. scores, plugin_scores: of the nodes that fit; empty unless there are two, for then nothing is scored.
-    filtered: node to why it is out. message: what kube-scheduler would write about these. unpredictable: why scores cannot be relied upon.
+    landings: node to probability.
+    scores, plugin_scores: of the nodes that fit; empty unless there are two, for then nothing is scored.
+    filtered: node to why it is out. message: what kube-scheduler would write about these.
+    unpredictable: why scores cannot be relied upon.
     """
 
     node: str | None
@@ -51,9 +53,9 @@ def place(snapshot: Snapshot, pod: Pod, config: SchedulerConfig = DEFAULT) -> Pl
     """Say where kube-scheduler would put a pod now. A pod of the same uid that waits in the snapshot is taken to be this one."""
     view = PlacementView(snapshot, config, reserve=False)
     for other in snapshot.unplaced:
-        if other.nominated_node is not None and other.node is None and other.uid != pod.uid and _comes_first(other, pod):
-            if other.nominated_node in snapshot.nodes and not (other.finished or other.terminating):
-                view.add(other, other.nominated_node)
+        node = other.nominated_node
+        if node is not None and node in snapshot.nodes and _comes_first(other, pod):
+            view.add(other, node)
     prediction = view.place(pod)
     return Placement(
         node=prediction.node,
@@ -69,4 +71,6 @@ def place(snapshot: Snapshot, pod: Pod, config: SchedulerConfig = DEFAULT) -> Pl
 
 def _comes_first(other: Pod, pod: Pod) -> bool:
     """Say whether the room that preemption has made for the other is denied to the pod."""
+    if other.uid == pod.uid or other.node is not None or other.finished or other.terminating:
+        return False
     return (other.shape.priority or 0) >= (pod.shape.priority or 0)

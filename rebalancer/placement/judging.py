@@ -1,7 +1,7 @@
 """One shape over all nodes: who refuses it and why, and how the others score.
 
-A Judge remembers what stays true of a shape: as long as the nodes stay (filters and scores that look at nodes alone) or as long as the
-run lasts (counts that follow the state). A Judgement is the answer at one moment and never changes.
+A Judge remembers what stays true of a shape: as long as the nodes stay (filters and scores that look at nodes alone) or as
+long as the run lasts (counts that follow the state). A Judgement is the answer at one moment and never changes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from rebalancer.placement.volumes import VolumeRules
 class Judgement:
     """What the filters and scores said.
 
-    names: of the nodes. codes: each node's first objection (Reason), 0 where it fits. shortages: which resources are lacking where.
+    names: of the nodes. codes: each node's first objection (Reason), 0 where it fits.
+    shortages: which resources are lacking where.
     texts: reasons whose words are not the usual ones. candidates: how many nodes the sample is taken from.
     scores: None where nothing is scored: no or one feasible node, or an unknown scheduler.
     """
@@ -81,8 +82,8 @@ class Judge:
     def judge(self, *, moving: bool = False, scoring: bool = True, only: str | None = None) -> Judgement:
         """Ask every filter and score now.
 
-        moving: leave out nodes that are about to be removed. scoring: False for an unknown scheduler. only: the one node that the pod
-        names itself.
+        moving: leave out nodes that are about to be removed. scoring: False for an unknown scheduler.
+        only: the one node that the pod names itself.
         """
         state, filters = self._state, self._profile.filters
         codes = self._static.copy()

@@ -15,7 +15,10 @@ _NEGLIGIBLE = 1e-9
 
 
 def nodes_to_score(nodes: int, percentage: int = 0) -> int:
-    """Return how many feasible nodes kube-scheduler looks for. percentage: as configured, 0 where it depends on the number of nodes."""
+    """Return how many feasible nodes kube-scheduler looks for.
+
+    percentage: as configured, 0 where it depends on the number of nodes.
+    """
     if nodes < _FEWEST:
         return nodes
     if percentage == 0:

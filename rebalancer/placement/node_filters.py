@@ -109,7 +109,7 @@ def object_to(codes: Codes, refused: Bools, reason: Reason) -> None:
 
 
 def preferred_weights(table: NodeTable, shape: PodShape, profile: SchedulerProfile) -> Ints | None:
-    """Return the weight of the preferred terms that each node meets (the raw score of NodeAffinity); None where nothing is preferred."""
+    """Return the weight of the preferred terms that each node meets (NodeAffinity's raw score); None where there are none."""
     terms = (*shape.preferred_node, *profile.added_preferred)
     if not terms:
         return None

@@ -3,7 +3,7 @@
 Enters: a snapshot. Leaves: what runs on each node. A snapshot replaces a node's tuple of pods when it changes and keeps the
 same object otherwise, so only changed nodes are read again. Decisions of a run are not stored here but in ``state``.
 
-Which pods count: as in kube-scheduler, all that are bound and have not finished; those that are terminating still hold their room.
+Which pods count: as in kube-scheduler, all that are bound and have not finished; terminating ones still hold their room.
 """
 
 from __future__ import annotations

@@ -19,8 +19,7 @@ class Prediction:
     """Where one pod would go.
 
     judgement: what filters and scores said, over all nodes. percentage_to_score: as the profile has it.
-    unpredictable: why the scores cannot be relied upon (an unknown scheduler, resource claims), None where they can; the landings are then
-    all nodes that fit, alike.
+    unpredictable: why the scores cannot be relied upon (an unknown scheduler, resource claims), None where they can.
     """
 
     judgement: Judgement
@@ -31,7 +30,7 @@ class Prediction:
     def feasible(self) -> tuple[str, ...]:
         """The nodes that fit, by name."""
         names = self.judgement.names
-        return tuple(names[position] for position in self._positions)
+        return tuple(names[position] for position in self._positions.tolist())
 
     @cached_property
     def _positions(self) -> Ints:
@@ -59,7 +58,7 @@ class Prediction:
     def landings(self) -> Mapping[str, float]:
         """Node to probability, summing to 1; empty where none fits."""
         names, weights = self.judgement.names, self.weights
-        return {names[position]: float(weights[position]) for position in np.flatnonzero(weights)}
+        return {names[position]: float(weights[position]) for position in np.flatnonzero(weights).tolist()}
 
     @cached_property
     def tied(self) -> tuple[str, ...]:
@@ -67,7 +66,7 @@ class Prediction:
         if not len(self._positions):
             return ()
         best = self._positions[self._totals == self._totals.max()]
-        return tuple(self.judgement.names[position] for position in best)
+        return tuple(self.judgement.names[position] for position in best.tolist())
 
     @property
     def node(self) -> str | None:
@@ -89,7 +88,7 @@ class Prediction:
             return {}
         return {
             self.judgement.names[position]: {plugin: int(values[position]) for plugin, values in scores.plugins.items()}
-            for position in self._positions
+            for position in self._positions.tolist()
         }
 
     @cached_property

@@ -83,7 +83,8 @@ class ScoringKind(StrEnum):
 class ScoringStrategy:
     """The arguments of NodeResourcesFit's score.
 
-    resources: name and weight, in the order given. points: for RequestedToCapacityRatio, utilisation in percent and a score of 0 to 10.
+    resources: name and weight, in the order given.
+    points: for RequestedToCapacityRatio, utilisation in percent and a score of 0 to 10.
     """
 
     kind: ScoringKind = ScoringKind.LEAST_ALLOCATED

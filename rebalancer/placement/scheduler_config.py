@@ -1,7 +1,7 @@
 """A KubeSchedulerConfiguration document to a SchedulerConfig, with every mistake at once.
 
-Enters: the document as a dict. Leaves: profiles as values. Unknown keys of the parts that matter here are mistakes; parts that do not
-bear on where a pod goes (leader election, client connection, queue sort, permit, bind) are passed over.
+Enters: the document as a dict. Leaves: profiles as values. Unknown keys of the parts that matter here are mistakes; parts that
+do not bear on where a pod goes (leader election, client connection, queue sort, permit, bind) are passed over.
 Source: https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/
 """
 

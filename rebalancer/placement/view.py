@@ -1,9 +1,11 @@
 """What kube-scheduler will see during one run: the snapshot, and what the run has decided since.
 
-Enters: a snapshot, a scheduler configuration, then approved moves. Leaves: predictions, each for the moment at which it was asked for.
+Enters: a snapshot, a scheduler configuration, then approved moves. Leaves: predictions, each for the moment at which it was
+asked for.
 
-Replacements (see ``replace``): a StatefulSet's old pod is gone before its replacement comes; every other controller replaces at once,
-while the old pod is terminating and still holds room, ports and anti-affinity. Topology spread alone passes terminating pods over.
+Replacements (see ``replace``): a StatefulSet's old pod is gone before its replacement comes; every other controller replaces at
+once, while the old pod is terminating and still holds room, ports and anti-affinity. Topology spread alone passes terminating
+pods over.
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ class PlacementView:
     ) -> None:
         """Start from a snapshot.
 
-        cache: keep one from run to run, so that only changed nodes are read. reserve: let pending and nominated pods and DaemonSets
-        take their room first.
+        cache: keep one from run to run, so that only changed nodes are read.
+        reserve: let pending and nominated pods and DaemonSets take their room first.
         """
         self.snapshot = snapshot
         self.config = config
@@ -121,7 +123,10 @@ class PlacementView:
         return self.predict(pod).plugin_scores
 
     def fits(self, pod: PodOrShape, node: str, *, ignore: Collection[str] = ()) -> str | None:
-        """Say why a pod does not fit on a node, in kube-scheduler's words; None where it does. ignore: uids of pods taken as gone."""
+        """Say why a pod does not fit on a node, in kube-scheduler's words; None where it does.
+
+        ignore: uids of pods taken as gone.
+        """
         judgement, position = self._one(pod, node, ignore)
         return ", ".join(judgement.reasons(position)) or None
 

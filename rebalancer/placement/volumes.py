@@ -1,8 +1,8 @@
 """VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone: what a pod's volumes allow.
 
-Source: https://github.com/kubernetes/kubernetes/tree/v1.36.2/pkg/scheduler/framework/plugins (volumerestrictions, nodevolumelimits,
-volumebinding, volumezone). Generic ephemeral volumes are passed over: their claims come to be with the pod. Free storage capacity is
-not looked at; nobody publishes it in a snapshot.
+Source: https://github.com/kubernetes/kubernetes/tree/v1.36.2/pkg/scheduler/framework/plugins (volumerestrictions,
+nodevolumelimits, volumebinding, volumezone). Generic ephemeral volumes are passed over: their claims come to be with the pod.
+Free storage capacity is not looked at; nobody publishes it in a snapshot.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class VolumeRules:
         return mask
 
     def _zone_admits(self, volume: PersistentVolume) -> Bools:
-        """Return which nodes are in the zones and regions that a volume's labels name; nodes without any such label are not judged."""
+        """Return which nodes are in the zones and regions that a volume names; nodes without any such label are not judged."""
         placed = np.zeros(self._state.size, dtype=np.bool_)
         for key in _ZONE_LABELS:
             placed |= self._table.has(key)
