@@ -46,7 +46,7 @@ _SLOWEST_SECONDS = 60.0
 class Pace:
     """How fast.
 
-    in_flight: moves at once. per_workload: of one workload at once. retry, retry_most: first and longest pause after a refusal, in s.
+    in_flight: moves at once. per_workload: of one workload at once. retry, retry_most: first and longest pause (seconds).
     """
 
     in_flight: int = 5

@@ -8,28 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from rebalancer.model.node import Node, TaintEffect
+from rebalancer.cache.usable import usable
+from rebalancer.model.node import Node
 from rebalancer.model.trigger import Fact, FactKind, Trigger, TriggerKind
-
-# Taints that a node carries while it starts, or while it is being taken away; other taints are there to stay.
-# https://kubernetes.io/docs/reference/labels-annotations-taints/ and the start-up taints of common add-ons.
-STARTUP_TAINTS = frozenset(
-    {
-        "node.kubernetes.io/not-ready",
-        "node.kubernetes.io/unreachable",
-        "node.kubernetes.io/network-unavailable",
-        "node.kubernetes.io/unschedulable",
-        "node.cloudprovider.kubernetes.io/uninitialized",
-        "node.cloudprovider.kubernetes.io/shutdown",
-        "node.cilium.io/agent-not-ready",
-        "karpenter.sh/unregistered",
-        "ebs.csi.aws.com/agent-not-ready",
-        "efs.csi.aws.com/agent-not-ready",
-        "fsx.csi.aws.com/agent-not-ready",
-        "startup-taint.cluster-autoscaler.kubernetes.io/",
-        "ignore-taint.cluster-autoscaler.kubernetes.io/",
-    }
-)
 
 _NODE_CHANGES: Mapping[FactKind, str] = {
     FactKind.NODE_BECAME_UNSCHEDULABLE: "became unschedulable",
@@ -40,18 +21,6 @@ _NODE_CHANGES: Mapping[FactKind, str] = {
 }
 _ARRIVALS = frozenset({FactKind.NODE_JOINED, FactKind.NODE_BECAME_SCHEDULABLE, FactKind.NODE_TAINTS_CHANGED})
 _POD_CHANGES = frozenset({FactKind.POD_FAILED, FactKind.POD_RESTARTED})
-
-
-def is_startup_taint(key: str) -> bool:
-    """Say whether a taint of this key goes away by itself once the node has started."""
-    return key in STARTUP_TAINTS or any(key.startswith(taint) for taint in STARTUP_TAINTS if taint.endswith("/"))
-
-
-def takes_pods(node: Node) -> bool:
-    """Say whether a node can take pods: Ready, not cordoned, no start-up taint that repels."""
-    if not node.ready or node.unschedulable:
-        return False
-    return not any(is_startup_taint(taint.key) for taint in node.taints if taint.effect is not TaintEffect.PREFER_NO_SCHEDULE)
 
 
 class TriggerMaker:
@@ -76,7 +45,7 @@ class TriggerMaker:
 
     def know(self, nodes: Iterable[Node]) -> None:
         """Take note of the nodes of the first list: they have not just joined, except those that cannot take pods yet."""
-        self._usable = {node.name for node in nodes if takes_pods(node)}
+        self._usable = {node.name for node in nodes if usable(node)}
 
     def on_facts(self, facts: Iterable[Fact], now: float) -> list[Trigger]:
         """Return the triggers that facts make at once; arriving nodes are settled first (``due``). now: monotonic seconds."""
@@ -119,7 +88,7 @@ class TriggerMaker:
         node = self._node_of(name)
         if node is None:
             return False
-        if not takes_pods(node):
+        if not usable(node):
             self._leaves(name)
             return False
         if name in self._usable:

@@ -14,9 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from cronsim import CronSim, CronSimError
-
-from rebalancer.errors import Mistake
+from cronsim import CronSim
 
 # The widest shift of a clock that cron has to look across (Lord Howe shifts by half an hour, Troll by two).
 _WIDEST_SHIFT = timedelta(hours=3)
@@ -85,25 +83,6 @@ def _next_start(expression: str, zone: str, minute: int) -> float | None:
         if instant > now:
             return instant
     return None
-
-
-def mistakes_in(window: Window, path: str) -> list[Mistake]:
-    """Check a window as written by a user."""
-    found: list[Mistake] = []
-    if len(window.start.split()) != 5:
-        found.append(Mistake(f"{path}.start", f"expected five cron fields, got {window.start!r}"))
-    else:
-        try:
-            CronSim(window.start, datetime(2026, 1, 1, tzinfo=UTC))
-        except CronSimError as error:
-            found.append(Mistake(f"{path}.start", f"expected a cron expression, got {window.start!r} ({error})"))
-    if not window.duration_seconds > 0:
-        found.append(Mistake(f"{path}.duration", f"expected more than 0 s, got {window.duration_seconds:g}"))
-    try:
-        ZoneInfo(window.zone)
-    except (OSError, ValueError, LookupError):
-        found.append(Mistake(f"{path}.zone", f"expected an IANA time zone such as Europe/Berlin, got {window.zone!r}"))
-    return found
 
 
 class Windows:
