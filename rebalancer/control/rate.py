@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
+# A permit counts up to and at the end of its window, so the next one is free just after.
+_AFTER = 1e-3
+
 
 class SlidingWindow:
     """Remembers when permits were given. Times are seconds of whatever clock the caller uses, never going backwards.
@@ -27,7 +30,7 @@ class SlidingWindow:
 
     @property
     def given(self) -> tuple[float, ...]:
-        """The times of the permits that still count, oldest first."""
+        """The times of the permits that may still count, oldest first."""
         return tuple(self._given)
 
     def wait_seconds(self, now: float) -> float | None:
@@ -36,11 +39,11 @@ class SlidingWindow:
             return 0.0
         if self._limit <= 0:
             return None
-        self._forget(now)
         if len(self._given) < self._limit:
             return 0.0
-        freed_at = self._given[len(self._given) - self._limit] + self._seconds
-        return max(freed_at - now, 0.0) or 1e-3
+        # A permit given at t counts in the closed stretch [t, t + seconds]: at exactly t + seconds it still counts.
+        freed_at = self._given[-self._limit] + self._seconds
+        return 0.0 if freed_at < now else freed_at - now + _AFTER
 
     def take(self, now: float) -> bool:
         """Take a permit if one is free."""
@@ -48,9 +51,6 @@ class SlidingWindow:
             return False
         if self._limit is not None:
             self._given.append(now)
+            while self._given[0] + self._seconds < now:
+                self._given.popleft()
         return True
-
-    def _forget(self, now: float) -> None:
-        # A permit given at t counts in the closed window [t, t + seconds]: at exactly t + seconds it still counts.
-        while self._given and self._given[0] + self._seconds < now:
-            self._given.popleft()

@@ -1,0 +1,1 @@
+"""Tests of when and how fast: everything in virtual time, without sockets."""

@@ -1,0 +1,1 @@
+"""Tests of the whole service: real processes against the embedded cluster."""
