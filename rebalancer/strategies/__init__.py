@@ -1,1 +1,5 @@
-"""What should move: one pure strategy per file, each asking a view for pods and giving a reason."""
+"""What should move: one file per strategy, each pure, each with its arguments, its triggers and one function that asks.
+
+A view of the cluster enters (``view``); a strategy asks it for pods, each with a reason, and goes on from the verdict. What
+may be moved, where it would go and what limits a run is the view's business, not the strategy's.
+"""

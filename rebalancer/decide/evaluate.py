@@ -1,0 +1,75 @@
+"""One evaluation: every strategy of every profile on one snapshot, to one plan."""
+
+from __future__ import annotations
+
+from rebalancer.decide.guards import Guards
+from rebalancer.decide.landing import Landings
+from rebalancer.decide.record import Record
+from rebalancer.decide.view import Run, RunView
+from rebalancer.decide.world import FactsCache, World
+from rebalancer.errors import BrokenInvariant
+from rebalancer.model.plan import PlacementMode, Plan
+from rebalancer.model.snapshot import Snapshot
+from rebalancer.placement.occupancy import BucketCache
+from rebalancer.placement.profile import DEFAULT, SchedulerConfig
+from rebalancer.policy import Policy
+from rebalancer.strategies.catalogue import STRATEGIES
+
+_FEWEST_NODES = 2
+
+
+class Memory:
+    """What may be kept from one evaluation to the next, so that only changed nodes are worked out again."""
+
+    def __init__(self) -> None:
+        self.facts = FactsCache()
+        self.buckets = BucketCache()
+
+
+def evaluate(
+    snapshot: Snapshot,
+    policy: Policy,
+    guards: Guards | None = None,
+    placement: PlacementMode = PlacementMode.REQUIRED,
+    scheduler: SchedulerConfig = DEFAULT,
+    *,
+    memory: Memory | None = None,
+) -> Plan:
+    """Decide which pods should move. Equal input gives an equal plan.
+
+    policy: with its priority classes resolved. guards: what settings add; None for only what the policy says.
+    placement: how much is asked of landings. scheduler: what is known of the cluster's schedulers.
+    memory: kept by the caller from one evaluation to the next.
+    """
+    record = Record()
+    decide(snapshot, policy, guards, placement, scheduler, record, memory)
+    return record.plan(snapshot.now)
+
+
+def decide(
+    snapshot: Snapshot,
+    policy: Policy,
+    guards: Guards | None,
+    placement: PlacementMode,
+    scheduler: SchedulerConfig,
+    record: Record,
+    memory: Memory | None = None,
+) -> Run:
+    """Run the strategies, writing everything into the record; return the run as it ended."""
+    memory = memory or Memory()
+    world = World(snapshot, memory.facts)
+    landings = Landings(snapshot, placement, scheduler, memory.buckets)
+    run = Run(world, policy, guards, placement, landings, record)
+    few = len(run.nodes) < _FEWEST_NODES
+    if few and not policy.single_node:
+        record.note(f"{len(run.nodes)} Ready nodes within the policy's nodeSelector, at least {_FEWEST_NODES} are needed")
+        return run
+    for profile, use in policy.uses():
+        strategy = STRATEGIES.get(use.name)
+        if strategy is None:
+            raise BrokenInvariant(f"the policy names {use.name}, which no module of the strategies is")
+        if few and strategy.extension_point == "balance":
+            record.note(f"{use.name}: skipped, fewer than {_FEWEST_NODES} Ready nodes")
+        else:
+            strategy.propose(RunView(run, profile, use.name), use.args)
+    return run

@@ -1,0 +1,212 @@
+"""Where a pod would go, and whether that is good enough: the placement view asked as the mode demands.
+
+off: only a profile's own ``nodeFit: true`` asks for a fit; approved pods vanish, as upstream's dry run has it.
+fit: some other node fits, with room reserved. required: nearly every landing that kube-scheduler may choose is an improvement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from rebalancer.eligibility.arguments import DefaultEvictorArgs
+from rebalancer.eligibility.objection import Objection
+from rebalancer.model.node import Node
+from rebalancer.model.plan import PlacementMode
+from rebalancer.model.pod import Pod, PodShape
+from rebalancer.model.snapshot import Snapshot
+from rebalancer.placement.occupancy import BucketCache
+from rebalancer.placement.prediction import Prediction
+from rebalancer.placement.profile import SchedulerConfig
+from rebalancer.placement.view import PlacementView
+from rebalancer.strategies.view import Aim, Demand
+
+SURE = 0.95
+"""The share of the landings, by weight, that have to be an improvement."""
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """The answer for one pod. node: where its replacement most likely goes; None where none is needed or asked for."""
+
+    objection: Objection | None = None
+    landings: Mapping[str, float] | None = None
+    node: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """The scheduler's sentence about the nodes that do not fit, made when somebody reads it."""
+
+    prediction: Prediction
+
+    def __str__(self) -> str:
+        return self.prediction.message
+
+
+def demand_of(mode: PlacementMode, node_fit: bool | None) -> Demand:
+    """Return what is asked of landings: ``nodeFit: false`` asks for nothing in any mode, ``true`` for a fit at least."""
+    if node_fit is False:
+        return Demand.NOTHING
+    if mode is PlacementMode.REQUIRED:
+        return Demand.IMPROVEMENT
+    if mode is PlacementMode.FIT or node_fit:
+        return Demand.FIT
+    return Demand.NOTHING
+
+
+def as_upstream_fits(shape: PodShape) -> PodShape:
+    """Return the shape reduced to what upstream's NodeFit looks at.
+
+    Cordon, taints, node affinity, resources, and the pod's own required anti-affinity against pods on that one node; ports,
+    volumes, pod affinity, spread and the rules of others are passed over.
+    Source: https://github.com/kubernetes-sigs/descheduler#node-fit-filtering
+    """
+    own = tuple(replace(term, topology_key="kubernetes.io/hostname") for term in shape.anti_affinity)
+    return replace(
+        shape,
+        labels={},
+        scheduler_name="",
+        affinity=(),
+        anti_affinity=own,
+        preferred_affinity=(),
+        preferred_anti_affinity=(),
+        spread=(),
+        host_ports=(),
+        volumes=(),
+        resource_claims=False,
+    )
+
+
+class Landings:
+    """The placement view of one run, built when first needed, and its answers while nothing changes."""
+
+    def __init__(
+        self, snapshot: Snapshot, mode: PlacementMode, scheduler: SchedulerConfig, cache: BucketCache | None = None
+    ) -> None:
+        self._snapshot = snapshot
+        self._mode = mode
+        self._scheduler = scheduler
+        self._cache = cache
+        self._view: PlacementView | None = None
+        self._gone: list[Pod] = []
+        self._version = 0
+        self._predictions: dict[tuple[PodShape, str], tuple[int, Prediction]] = {}
+        self._reduced: dict[PodShape, PodShape] = {}
+
+    @property
+    def view(self) -> PlacementView:
+        """The placement view with every approval so far."""
+        if self._view is None:
+            reserve = self._mode is not PlacementMode.OFF
+            self._view = PlacementView(self._snapshot, self._scheduler, cache=self._cache, reserve=reserve)
+            for pod in self._gone:
+                self._view.remove(pod)
+        return self._view
+
+    def prediction(self, pod: Pod) -> Prediction:
+        """Say where the pod's replacement would go, were the pod evicted now."""
+        key = (pod.shape, pod.node or "")
+        known = self._predictions.get(key)
+        if known is None or known[0] != self._version:
+            known = self._predictions[key] = (self._version, self.view.replace(pod))
+        return known[1]
+
+    def fits_elsewhere(self, pod: Pod, nodes: Iterable[str] | None, *, as_upstream: bool) -> Objection | None:
+        """Say why no node other than the pod's own (of the given ones) can take it, or None."""
+        allowed = None if nodes is None else frozenset(nodes)
+        if as_upstream:
+            reduced = self._reduced.get(pod.shape)
+            if reduced is None:
+                reduced = self._reduced[pod.shape] = as_upstream_fits(pod.shape)
+            prediction = self.view.predict(reduced)
+        else:
+            prediction = self.prediction(pod)
+        for name in prediction.feasible:
+            if name != pod.node and (allowed is None or name in allowed) and self._snapshot.nodes[name].ready:
+                return None
+        return Objection("no-fit", (Misfit(prediction),))
+
+    def judge(self, pod: Pod, aim: Aim, demand: Demand, destinations: frozenset[str] | None, *, other_node: bool) -> Landing:
+        """Say whether a pod has a landing as demanded.
+
+        destinations: the only nodes that count for a fit, None for all. other_node: its own node does not count as one.
+        """
+        if demand is Demand.NOTHING or pod.finished or not pod.shape.owners:
+            return Landing()
+        prediction = self.prediction(pod)
+        if demand is Demand.IMPROVEMENT and prediction.unpredictable is None:
+            if destinations is not None and not any(name in destinations for name in prediction.feasible if name != pod.node):
+                return Landing(Objection("no-fit", (Misfit(prediction),)))
+            return self._improvement(pod, prediction, aim, other_node=other_node)
+        landing = self._fit(pod, prediction, aim, destinations)
+        if demand is Demand.IMPROVEMENT:
+            return replace(landing, note=f"{pod.shape.scheduler_name}: {prediction.unpredictable}; judged by filters only")
+        return landing
+
+    def _fit(self, pod: Pod, prediction: Prediction, aim: Aim, destinations: frozenset[str] | None) -> Landing:
+        fitting = [
+            name
+            for name in prediction.feasible
+            if name != pod.node and self._snapshot.nodes[name].ready and (destinations is None or name in destinations)
+        ]
+        if not fitting:
+            return Landing(Objection("no-fit", (Misfit(prediction),)))
+        scores = prediction.scores
+        first: Objection | None = None
+        for name in sorted(fitting, key=lambda name: (-scores.get(name, 0), name)):
+            objection = aim.judge(name) if aim.judge is not None and aim.even_in_fit else None
+            if objection is None:
+                return Landing(None, prediction.landings, name)
+            first = first or objection
+        return Landing(Objection("no-acceptable-landing", (first,)))
+
+    def _improvement(self, pod: Pod, prediction: Prediction, aim: Aim, *, other_node: bool) -> Landing:
+        landings = prediction.landings
+        if not landings:
+            return Landing(Objection("no-landing", (Misfit(prediction),)))
+        good = bad = 0.0
+        best: str | None = None
+        first: Objection | None = None
+        for name, weight in sorted(landings.items(), key=lambda item: (-item[1], item[0])):
+            objection: Objection | None = None
+            if name == pod.node and (aim.away or other_node):
+                objection = Objection("back-again", (name,))
+            elif aim.judge is not None:
+                objection = aim.judge(name)
+            if objection is None:
+                good += weight
+                best = best or name
+                if good >= SURE - _ROUNDING:
+                    return Landing(None, landings, best)
+            else:
+                bad += weight
+                first = first or objection
+                if bad > 1 - SURE + _ROUNDING:
+                    break
+        share = f"{bad * 100:.0f}"
+        return Landing(Objection(aim.refusal, (share, f"{(1 - SURE) * 100:.0f}", first)))
+
+    def approve(self, pod: Pod, node: str | None) -> None:
+        """Take a pod as moved: in ``off`` it vanishes, otherwise it terminates; its replacement holds room where it is expected."""
+        self._version += 1
+        if self._mode is not PlacementMode.OFF:
+            self.view.commit(pod, node)
+            return
+        if self._view is None and node is None:
+            self._gone.append(pod)
+            return
+        self.view.remove(pod)
+        if node is not None:
+            self.view.add(replace(pod, uid=f"{pod.uid}+", node=node), node)
+
+
+def destinations_of(args: DefaultEvictorArgs, nodes: Iterable[Node]) -> frozenset[str] | None:
+    """Return the nodes that the evictor's nodeSelector lets count as destinations, None for all."""
+    selector = args.node_selector
+    if not selector.requirements and not selector.nothing:
+        return None
+    return frozenset(node.name for node in nodes if selector.matches(node.labels))

@@ -1,0 +1,250 @@
+"""Move pods from nodes that are requested too much to nodes that are requested little.
+
+Source: https://github.com/kubernetes-sigs/descheduler#lownodeutilization
+Sources go by their worst overshoot (F6); a pod that requests nothing of what is exceeded relieves nothing and stays (F7).
+Where nothing is demanded of landings, the room of all destinations is one sum, as upstream's; otherwise each landing has to
+stay at or below its own target (F8). Where improvement is demanded, the cheapest pods with the largest gain go first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rebalancer.eligibility.objection import Objection
+from rebalancer.model.pod import Pod, PodShape
+from rebalancer.model.trigger import TriggerKind
+from rebalancer.strategies.arguments import LowNodeUtilizationArgs as Args
+from rebalancer.strategies.order import cheapest_first, rank
+from rebalancer.strategies.taints import untolerated
+from rebalancer.strategies.utilization import (
+    Room,
+    Usage,
+    after,
+    all_resources,
+    is_above,
+    is_at_or_below,
+    overshoot,
+    set_limits,
+    shifted,
+    subtract,
+    usage_of,
+)
+from rebalancer.strategies.view import Aim, Demand, Strategy, Verdict, View
+
+
+class Balancer:
+    """One pass of the strategy: the nodes as classified, and what has been moved since."""
+
+    def __init__(self, view: View, args: Args) -> None:
+        self.view = view
+        self.args = args
+        self.resources = all_resources(args.thresholds)
+        self.usages = {node.name: usage_of(view, node, self.resources) for node in view.nodes}
+        self.low: Mapping[str, float] = args.thresholds
+        self.target: Mapping[str, float] = args.target_thresholds
+        if args.use_deviation_thresholds:
+            self.low = shifted(self.usages.values(), args.thresholds, args.thresholds, -1)
+            self.target = shifted(self.usages.values(), args.thresholds, args.target_thresholds, +1)
+        self.under: dict[str, Usage] = {}
+        self.over: dict[str, Usage] = {}
+        for name, usage in self.usages.items():
+            set_limits(usage, self.target)
+            self._classify(name, usage)
+        self.room = Room(self.under.values(), self.resources)
+        self.evicted: dict[str, int] = {}
+        self._tolerated: dict[PodShape, bool] = {}
+
+    def _classify(self, name: str, usage: Usage) -> None:
+        verdict = "appropriate"
+        if not usage.node.unschedulable and is_at_or_below(usage, self.low):
+            verdict = "under"
+            self.under[name] = usage
+        elif is_above(usage, self.target):
+            verdict = "over"
+            self.over[name] = usage
+        shares = {resource: usage.percent(resource) for resource in self.resources if resource in usage.offered}
+        self.view.classify(name, verdict, shares)
+
+    def stops_early(self) -> str | None:
+        """Return why there is nothing to do, or None (K2)."""
+        if not self.under:
+            return "no node is under-used"
+        if len(self.under) <= self.args.number_of_nodes:
+            return f"{len(self.under)} nodes are under-used, more than numberOfNodes {self.args.number_of_nodes} are asked for"
+        if len(self.under) == len(self.usages):
+            return "all nodes are under-used"
+        if not self.over:
+            return "no node is over-used"
+        return None
+
+    def run(self) -> None:
+        """Relieve each over-used node, the worst first."""
+        if why := self.stops_early():
+            self.view.note(f"LowNodeUtilization: nothing to do, {why}")
+            return
+        for name in sorted(self.room.unknown):
+            self.view.note(f"LowNodeUtilization: no under-used node offers {name}, so pods that request it stay")
+        order = sorted(self.over.values(), key=lambda usage: (-overshoot(usage, self.target), usage.node.name))
+        for source in order:
+            if self._relieve(source).ends_run:
+                return
+
+    def goes_on(self, source: Usage) -> bool:
+        """Tell whether the node is still over-used and there is room for what leaves it."""
+        return bool(source.over()) and (self.view.demand is Demand.IMPROVEMENT or self.room.is_left())
+
+    def _relieve(self, source: Usage) -> Verdict:
+        view, name = self.view, source.node.name
+        pods = [pod for group in view.live(name).values() for pod in group]
+        candidates = [pod for pod in pods if view.filter(pod) is None]
+        while candidates and self.goes_on(source):
+            pod = self._next(candidates, source)
+            candidates.remove(pod)
+            objection = self.own_objection(pod, source)
+            if objection is not None:
+                view.refuse(pod, objection)
+                if objection.code == "limit-strategy-node":
+                    return Verdict()
+                continue
+            verdict = self._ask(pod, source)
+            if verdict.ends_node:
+                return verdict
+        if self.goes_on(source):
+            for pod in pods:
+                if (objection := view.filter(pod)) is not None:
+                    view.refuse(pod, objection)
+        return Verdict()
+
+    def _next(self, candidates: list[Pod], source: Usage) -> Pod:
+        """Return who is asked next: in upstream's order, or the largest gain among the cheapest."""
+        if self.view.demand is not Demand.IMPROVEMENT:
+            return cheapest_first(candidates)[0]
+        return best_gain(self, candidates, source)
+
+    def own_objection(self, pod: Pod, source: Usage) -> Objection | None:
+        """Return what the strategy itself has against moving the pod."""
+        limit = self.args.eviction_limits.node
+        if limit is not None and self.evicted.get(source.node.name, 0) >= limit:
+            return Objection("limit-strategy-node", (limit, source.node.name))
+        if not self.args.evictable_namespaces.admits(pod.namespace):
+            return Objection("excluded-namespace", (pod.namespace,))
+        if not self.is_tolerated(pod.shape):
+            return Objection("untolerated-destinations", (len(self.under),))
+        exceeded = source.over()
+        if not any(pod.shape.requests.amount(resource) > 0 for resource in exceeded):
+            return Objection("relieves-nothing", (", ".join(exceeded),))
+        scarce = [resource for resource in self.room.unknown if pod.shape.requests.amount(resource) > 0]
+        return Objection("no-fit", (f"no under-used node offers {', '.join(sorted(scarce))}",)) if scarce else None
+
+    def is_tolerated(self, shape: PodShape) -> bool:
+        """Tell whether the shape tolerates the repelling taints of at least one destination (F5)."""
+        known = self._tolerated.get(shape)
+        if known is None:
+            known = any(untolerated(shape, usage.node.taints) is None for usage in self.under.values())
+            self._tolerated[shape] = known
+        return known
+
+    def _ask(self, pod: Pod, source: Usage) -> Verdict:
+        before = source.worst_share(self.args.thresholds)
+        exceeded = ", ".join(
+            f"{resource} {source.percent(resource):.1f} % requested, target {self.target.get(resource, 100.0):g} %"
+            for resource in source.over()
+        )
+        aim = Aim(lambda landing: self.judge(pod.shape, landing, before, source), even_in_fit=True)
+        verdict = self.view.ask(pod, f"node {source.node.name} is over-used: {exceeded}", aim)
+        if verdict.approved:
+            subtract(source, pod.shape)
+            self.room.take(pod.shape.requests)
+            self.evicted[source.node.name] = self.evicted.get(source.node.name, 0) + 1
+            if verdict.landing is not None:
+                there = self.usage_at(verdict.landing)
+                for resource in there.used:
+                    there.used[resource] += pod.shape.requests.amount(resource)
+        return verdict
+
+    def usage_at(self, name: str) -> Usage:
+        """Return the usage of any node, one outside the strategy's nodes included."""
+        usage = self.usages.get(name)
+        if usage is None:
+            usage = self.usages[name] = usage_of(self.view, self.view.node(name), self.resources)
+            set_limits(usage, self.target)
+        return usage
+
+    def judge(self, shape: PodShape, landing: str, before: float, source: Usage) -> Objection | None:
+        """Say why landing there is no improvement: above the target, or as hot as the source was."""
+        if landing == source.node.name:
+            return Objection("back-again", (landing,))
+        if self.view.demand is Demand.FIT and landing not in self.under:
+            return Objection("not-a-destination", (landing,))
+        there = self.usage_at(landing)
+        for resource, limit in there.limits.items():
+            amount = there.used[resource] + shape.requests.amount(resource)
+            if amount > limit and shape.requests.amount(resource) > 0:
+                share = f"{after(there, shape, resource):.1f}"
+                return Objection("over-target-there", (landing, share, resource, f"{self.target.get(resource, 100.0):g}"))
+        for resource in self.args.thresholds:
+            share_after = after(there, shape, resource)
+            if resource in there.offered and share_after >= before:
+                return Objection("hotter-there", (landing, f"{share_after:.1f}", resource, f"{before:.1f}"))
+        return None
+
+
+def best_gain(balancer: Balancer, candidates: Iterable[Pod], source: Usage) -> Pod:
+    """Return the pod of the lowest priority whose move takes most from the imbalance; ties go by upstream's order.
+
+    The gain is what the sum of squared shares of the exceeded resources loses, weighted over the landings.
+    """
+    ordered = cheapest_first(candidates)
+    cheapest = _group(ordered[0].shape)
+    exceeded = source.over()
+    gains: dict[PodShape, float] = {}
+    best, best_value = ordered[0], float("-inf")
+    for pod in ordered:
+        if _group(pod.shape) != cheapest:
+            break
+        shape = pod.shape
+        if shape not in gains:
+            gains[shape] = _gain(balancer, pod, source, exceeded, best_value)
+        if gains[shape] > best_value:
+            best, best_value = pod, gains[shape]
+    return best
+
+
+def _group(shape: PodShape) -> tuple[bool, int, bool]:
+    has_priority, priority, _, stays = rank(shape)
+    return has_priority, priority, stays
+
+
+def _gain(balancer: Balancer, pod: Pod, source: Usage, exceeded: tuple[str, ...], floor: float) -> float:
+    """Return the expected gain; an upper bound on the coolest destination spares the prediction where it cannot win."""
+    if balancer.own_objection(pod, source) is not None:
+        return float("-inf")
+    coolest = {
+        resource: min((usage.percent(resource) for usage in balancer.under.values()), default=100.0) for resource in exceeded
+    }
+    if sum(_step(pod.shape, source, resource, coolest[resource]) for resource in exceeded) <= floor:
+        return float("-inf")
+    total = 0.0
+    for landing, weight in balancer.view.landings(pod).items():
+        there = balancer.usage_at(landing)
+        total += weight * sum(_step(pod.shape, source, resource, there.percent(resource)) for resource in exceeded)
+    return total
+
+
+def _step(shape: PodShape, source: Usage, resource: str, there: float) -> float:
+    share = shape.requests.amount(resource) / max(source.offered.get(resource, 0), 1) * 100
+    return 2 * share * (source.percent(resource) - there - share)
+
+
+def propose(view: View, args: Args) -> None:
+    """Relieve over-used nodes."""
+    Balancer(view, args).run()
+
+
+STRATEGY = Strategy(
+    "LowNodeUtilization",
+    Args,
+    "balance",
+    frozenset({TriggerKind.TICK, TriggerKind.NODE_JOINED, TriggerKind.NODE_CHANGED}),
+    propose,
+)

@@ -1,0 +1,184 @@
+"""Spread the pods of one owner over the nodes that can take them.
+
+Source: https://github.com/kubernetes-sigs/descheduler#removeduplicates
+Pods of the same owners with the same container images are duplicates. A node keeps its share, the average over the nodes that
+the pods could use, rounded up (K15); the cheapest and youngest of the rest go (F20).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from rebalancer.eligibility.objection import Objection
+from rebalancer.model.pod import Pod, PodShape
+from rebalancer.model.trigger import TriggerKind
+from rebalancer.strategies.arguments import RemoveDuplicatesArgs as Args
+from rebalancer.strategies.node_affinity import is_required_match
+from rebalancer.strategies.order import rank
+from rebalancer.strategies.scope import in_scope, owner_kinds
+from rebalancer.strategies.taints import untolerated
+from rebalancer.strategies.view import Aim, Demand, Strategy, View
+
+
+class Kin(NamedTuple):
+    """What makes pods duplicates of each other: namespace, owners (kind and name) and images, each sorted."""
+
+    namespace: str
+    owners: tuple[tuple[str, str], ...]
+    images: tuple[str, ...]
+
+
+def kin_of(shape: PodShape) -> Kin:
+    """Return the group that a shape belongs to."""
+    owners = tuple(sorted((owner.kind, owner.name) for owner in shape.owners))
+    return Kin(shape.namespace, owners, tuple(sorted(shape.images)))
+
+
+class Group:
+    """The pods of one kin that may be moved, by node."""
+
+    def __init__(self, kin: Kin) -> None:
+        self.kin = kin
+        self.by_node: dict[str, list[Pod]] = {}
+
+    def size(self) -> int:
+        """Return how many pods there are."""
+        return sum(len(pods) for pods in self.by_node.values())
+
+    def duplicated_shapes(self) -> list[PodShape]:
+        """Return the distinct shapes of pods that share a node with another of the group."""
+        found: dict[PodShape, None] = {}
+        for pods in self.by_node.values():
+            if len(pods) > 1:
+                for pod in pods:
+                    found[pod.shape] = None
+        return list(found)
+
+
+def movable_groups(view: View, args: Args) -> list[Group]:
+    """Return the groups that have duplicates on some node, in the order of their names."""
+    looks_at = in_scope(args.namespaces)
+    kins: dict[PodShape, Kin | None] = {}
+    groups: dict[Kin, Group] = {}
+    listed = {node.name for node in view.nodes}
+    for namespace in view.namespaces():
+        for shape in view.shapes(namespace):
+            if not shape.owners or not looks_at(shape) or any(kind in args.exclude_owner_kinds for kind in owner_kinds(shape)):
+                continue
+            if shape not in kins:
+                kins[shape] = kin_of(shape)
+            kin = kins[shape]
+            if kin is None:
+                continue
+            group = groups.setdefault(kin, Group(kin))
+            for name, pods in view.where(shape).items():
+                if name in listed:
+                    group.by_node.setdefault(name, []).extend(pods)
+    crowded = [group for group in groups.values() if any(len(pods) > 1 for pods in group.by_node.values())]
+    return sorted(crowded, key=lambda group: group.kin)
+
+
+def screened(view: View, group: Group) -> Group:
+    """Return the group with only the pods that the evictor lets go."""
+    kept = Group(group.kin)
+    for name, pods in group.by_node.items():
+        movable = [pod for pod in pods if view.screen(pod) is None]
+        if movable:
+            kept.by_node[name] = movable
+    return kept
+
+
+def target_nodes(view: View, shapes: Iterable[PodShape]) -> set[str]:
+    """Return the nodes that the shapes could use by taints, nodeSelector and affinity; a shape with a single one does not count.
+
+    Where a fit is demanded, nodes that cannot take the shape now and hold none of it do not count either (F20).
+    """
+    targets: set[str] = set()
+    seen: set[tuple[object, ...]] = set()
+    for shape in shapes:
+        key = (shape.tolerations, tuple(sorted(shape.node_selector.items())), shape.required_node)
+        if key in seen:
+            continue
+        seen.add(key)
+        matching = [
+            node.name for node in view.nodes if untolerated(shape, node.taints) is None and is_required_match(shape, node)
+        ]
+        if len(matching) > 1:
+            targets.update(matching)
+    return targets
+
+
+def usable(view: View, group: Group, targets: set[str]) -> set[str]:
+    """Return the targets that hold a pod of the group or can take one more."""
+    pods = [pod for pods in group.by_node.values() if len(pods) > 1 for pod in pods]
+    one_of_each = {pod.shape: pod for pod in pods}.values()
+    return {
+        name for name in targets if name in group.by_node or any(view.fits_elsewhere(pod, (name,)) is None for pod in one_of_each)
+    }
+
+
+def dearest_first(pods: Iterable[Pod]) -> list[Pod]:
+    """Return the pods so that those to keep come first: dear, then old (F20)."""
+    by_age = sorted(pods, key=lambda pod: (pod.created_at, pod.shape.namespace, pod.name, pod.uid))
+    return sorted(by_age, key=lambda pod: rank(pod.shape), reverse=True)
+
+
+def spread_group(view: View, group: Group) -> bool:
+    """Ask for what is above the share on each node; return False once the run is over."""
+    movable = screened(view, group)
+    targets = target_nodes(view, movable.duplicated_shapes())
+    if view.demand is not Demand.NOTHING:
+        targets = usable(view, movable, targets)
+    if len(targets) < 2:
+        return True
+    share = -(-movable.size() // len(targets))
+    crowded = sorted(movable.by_node, key=lambda name: (-len(movable.by_node[name]), name))
+    for name in crowded:
+        pods = dearest_first(movable.by_node[name])
+        excess = len(pods) - max(share, 1)
+        for pod in reversed(pods):
+            if excess <= 0:
+                break
+            count = count_on(view, group.kin, name)
+            if view.demand is Demand.IMPROVEMENT and count < 2:
+                break
+            owner = "/".join(group.kin.owners[0])
+            reason = f"{count} pods of {owner} are on node {name}, its share over {len(targets)} nodes is {share}"
+            verdict = view.ask(pod, reason, Aim(_judge(view, group.kin, count)))
+            if verdict.ends_run:
+                return False
+            if verdict.ends_node:
+                break
+            if verdict.approved:
+                excess -= 1
+    return True
+
+
+def count_on(view: View, kin: Kin, node: str) -> int:
+    """Return how many live pods of the kin are on a node, those that may not be moved included."""
+    return sum(len(pods) for shape, pods in view.live(node).items() if shape.owners and kin_of(shape) == kin)
+
+
+def _judge(view: View, kin: Kin, here: int) -> Callable[[str], Objection | None]:
+    def judge(landing: str) -> Objection | None:
+        there = count_on(view, kin, landing)
+        return None if there + 1 < here else Objection("same-owner-there", (landing, there, here))
+
+    return judge
+
+
+def propose(view: View, args: Args) -> None:
+    """Spread each group that is crowded somewhere."""
+    for group in movable_groups(view, args):
+        if not spread_group(view, group):
+            return
+
+
+STRATEGY = Strategy(
+    "RemoveDuplicates",
+    Args,
+    "balance",
+    frozenset({TriggerKind.TICK, TriggerKind.NODE_JOINED, TriggerKind.NODE_CHANGED}),
+    propose,
+)
