@@ -6,6 +6,7 @@ Enters: each settled move. Leaves: strikes in Cooldowns, ``distrust`` for the ne
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rebalancer.control.cooldown import Cooldowns
@@ -16,6 +17,7 @@ from rebalancer.control.settle import Accuracy, Move
 _LEAST_ACCURACY = 0.8
 # Two moves of one owner that cancel each other within this time are strategies at odds.
 _UNDONE_SECONDS = 3600.0
+_STOPPED_SECONDS = 6 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,18 @@ class Lessons:
         self._accuracy = accuracy
         self._tell = tell
         self._past: deque[_Past] = deque(maxlen=500)
+        self._stopped: dict[str, tuple[tuple[str, str], float]] = {}
         self.distrust = False
-        self.undone = 0
+
+    def stopped(self, now: float) -> Mapping[str, tuple[str, str]]:
+        """Return the owners on which two strategies would undo each other, and which two. now: seconds since the epoch."""
+        self._stopped = {owner: (pair, until) for owner, (pair, until) in self._stopped.items() if until > now}
+        return {owner: pair for owner, (pair, _) in self._stopped.items()}
 
     def forget_distrust(self) -> None:
-        """Trust predictions again: the policy (and perhaps the scheduler's description) is another."""
+        """Start afresh: the policy (and perhaps the scheduler's description) is another."""
         self.distrust = False
+        self._stopped.clear()
         self._accuracy.outcomes.clear()
 
     def finished(self, move: Move, settled: Settled) -> None:
@@ -92,15 +100,14 @@ class Lessons:
                 and past.landed == approval.node
                 and past.left != past.landed
             ):
-                self.undone += 1
-                for node in (past.left, past.landed):
-                    self._cooldowns.strike(approval.owner_uid, node, now)
+                pair = (min(approval.strategy, past.strategy), max(approval.strategy, past.strategy))
+                self._stopped[approval.owner_uid] = (pair, now + _STOPPED_SECONDS)
                 self._tell(
                     Noticed(
                         "strategies-at-odds",
                         f"{approval.strategy} moved a pod of {approval.pod}'s workload from {approval.node} back to "
-                        f"{settled.landed}, which {past.strategy} had emptied of it; the workload rests on both",
-                        values={"strategies": sorted((approval.strategy, past.strategy)), "pod": approval.pod},
+                        f"{settled.landed}, from where {past.strategy} had moved it; the workload is left alone",
+                        values={"strategies": pair, "pod": approval.pod},
                     )
                 )
                 break

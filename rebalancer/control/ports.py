@@ -82,6 +82,7 @@ class Circumstances:
     closed_profiles: profiles whose windows are closed.
     cooling: (owner uid, node) pairs that rest, with the time (seconds since the epoch) until which they do.
     evicted_total, evicted_by_node, evicted_by_namespace, evicted_by_workload: what the run has used of its caps so far.
+    stopped: owner uid to the two strategies that would undo each other on it.
     distrust_landings: predictions were wrong too often lately; be content with room.
     """
 
@@ -91,6 +92,7 @@ class Circumstances:
     evicted_by_node: Mapping[str, int] = field(default_factory=dict)
     evicted_by_namespace: Mapping[str, int] = field(default_factory=dict)
     evicted_by_workload: Mapping[str, int] = field(default_factory=dict)
+    stopped: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     distrust_landings: bool = False
 
 

@@ -216,6 +216,7 @@ class Controller:
             evicted_by_node=dict(run.tally.by_node),
             evicted_by_namespace=dict(run.tally.by_namespace),
             evicted_by_workload=dict(run.tally.by_workload),
+            stopped=self._lessons.stopped(now),
             distrust_landings=self._lessons.distrust,
         )
 
