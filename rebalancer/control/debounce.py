@@ -15,6 +15,8 @@ from rebalancer.model.trigger import Trigger
 
 # How long the waiting room stands still at most, so that it can be seen to be alive.
 _LOOK_SECONDS = 10.0
+# Beyond so many different triggers they are only counted: each batch looks at everything anyway.
+_MOST = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class Debounce:
         self._quiet_seconds = quiet_seconds
         self._maximum_seconds = maximum_seconds
         self._waiting: dict[Trigger, int] = {}
+        self._beyond = 0
         self._first_at = 0.0
         self._last_at = 0.0
         self._urgent = False
@@ -50,7 +53,10 @@ class Debounce:
         if not self._waiting:
             self._first_at = now
         self._last_at = now
-        self._waiting[trigger] = self._waiting.get(trigger, 0) + 1
+        if trigger in self._waiting or len(self._waiting) < _MOST:
+            self._waiting[trigger] = self._waiting.get(trigger, 0) + 1
+        else:
+            self._beyond += 1
         self._urgent = self._urgent or urgent
         self._arrived.set()
 
@@ -95,9 +101,10 @@ class Debounce:
         counts = self._waiting
         batch = Batch(
             triggers=tuple(counts),
-            collapsed=sum(counts.values()) - len(counts),
+            collapsed=sum(counts.values()) - len(counts) + self._beyond,
             waited_seconds=self._clock.monotonic() - self._first_at,
         )
         self._waiting = {}
+        self._beyond = 0
         self._urgent = False
         return batch

@@ -14,9 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rebalancer.control.happenings import LeadershipChanged, Listener, Noticed
-from rebalancer.control.ports import Clock, LeasePort, LeaseRecord
+from rebalancer.control.ports import Clock, LeasePort
 from rebalancer.control.pulse import Pulses
 from rebalancer.errors import KubeError
+from rebalancer.model.lease import LeaseRecord
 
 
 @dataclass(frozen=True, slots=True)

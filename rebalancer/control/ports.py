@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from rebalancer.model.answer import Answer
+from rebalancer.model.lease import LeaseRecord
 from rebalancer.model.plan import Approval, Plan
 from rebalancer.model.pod import Pod
 from rebalancer.model.snapshot import Snapshot
@@ -54,6 +55,12 @@ class SnapshotSource(Protocol):
     def pods_of(self, owner_uid: str) -> Iterable[Pod]:
         """Return the pods of an owner as they are now."""
 
+    def assume_evicted(self, key: str, uid: str, timeout_seconds: float) -> None:
+        """Show a pod as terminating in snapshots until the watch says so, or the time has passed."""
+
+    def withdraw_assumption(self, uid: str) -> None:
+        """Show a pod as the watch reports it again."""
+
     def unfresh(self) -> tuple[str, ...]:
         """Name what is not synced or has gone stale, in words; empty when all is well."""
 
@@ -94,27 +101,6 @@ class Circumstances:
     evicted_by_workload: Mapping[str, int] = field(default_factory=dict)
     stopped: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     distrust_landings: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseRecord:
-    """A coordination.k8s.io/v1 Lease, as far as an election needs it.
-
-    holder: identity, empty after a release.
-    duration_seconds: what its holder promised.
-    acquired_at, renewed_at: as the API server gave them, for comparing and for writing back.
-    transitions: how often the holder changed.
-    version: resource version.
-    annotations: for the operator's pause.
-    """
-
-    holder: str
-    duration_seconds: float
-    acquired_at: float
-    renewed_at: float
-    transitions: int
-    version: str = ""
-    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 class LeasePort(Protocol):

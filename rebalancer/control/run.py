@@ -23,7 +23,6 @@ from rebalancer.control.record import Record
 from rebalancer.control.settle import Settling
 from rebalancer.control.tally import Tally
 from rebalancer.model.plan import Plan
-from rebalancer.model.snapshot import Snapshot
 from rebalancer.model.trigger import Fact, FactKind
 
 _WORLD_FACTS = frozenset(
@@ -198,15 +197,11 @@ class Controller:
         snapshot = self._source.snapshot()
         self._ledger.catch_up(snapshot)
         self._passing.clear()
-        plan = await self._evaluate(self._as_it_will_be(snapshot), self._circumstances(run, snapshot.now))
+        plan = await self._evaluate(self._ledger.lowered(snapshot), self._circumstances(run, snapshot.now))
         seconds = self._clock.monotonic() - began_at
         pods = sum(len(bucket) for bucket in snapshot.pods.values()) + len(snapshot.unplaced)
         self._tell(Looked(run.number, look, plan, seconds, len(snapshot.nodes), pods))
         return await self._evictor.carry_out(plan, snapshot, run, self._batch_due), plan
-
-    def _as_it_will_be(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with what is under way taken for done: pods asked to go are going, budgets are charged."""
-        return leaving(self._ledger.lowered(snapshot), self._settling.leaving)
 
     def _circumstances(self, run: Run, now: float) -> Circumstances:
         return Circumstances(
@@ -252,22 +247,6 @@ class Controller:
     async def _pass_time(self, event: asyncio.Event, seconds: float) -> bool:
         event.clear()
         return await self._clock.wait_for(event, seconds)
-
-
-def leaving(snapshot: Snapshot, uids: frozenset[str]) -> Snapshot:
-    """Return the snapshot with these pods terminating, though the watch has not said so yet."""
-    if not uids:
-        return snapshot
-    pods = dict(snapshot.pods)
-    for node, bucket in snapshot.pods.items():
-        if any(pod.uid in uids and pod.deleted_at is None for pod in bucket):
-            pods[node] = tuple(
-                replace(pod, deleted_at=snapshot.now + pod.shape.grace_seconds)
-                if pod.uid in uids and pod.deleted_at is None
-                else pod
-                for pod in bucket
-            )
-    return replace(snapshot, pods=pods)
 
 
 def _ending(run: Run, plan: Plan) -> str:

@@ -95,11 +95,6 @@ class Settling:
         """The moves in flight, oldest first."""
         return tuple(self._moves.values())
 
-    @property
-    def leaving(self) -> frozenset[str]:
-        """Uids of pods that were asked to go and have not been seen going."""
-        return frozenset(uid for uid, move in self._moves.items() if not move.going)
-
     def count_of(self, owner_uid: str) -> int:
         """Return how many moves of a workload are in flight."""
         return sum(move.approval.owner_uid == owner_uid for move in self._moves.values()) if owner_uid else 0
@@ -126,6 +121,7 @@ class Settling:
             in_background=in_background,
         )
         self._moves[approval.uid] = move
+        self._source.assume_evicted(approval.pod, approval.uid, self._patience(move))
         self.look()
         return move
 
@@ -200,6 +196,8 @@ class Settling:
     def _finish(self, move: Move, outcome: str, now: float) -> None:
         approval = move.approval
         del self._moves[approval.uid]
+        if not move.going:
+            self._source.withdraw_assumption(approval.uid)
         self._claimed.discard(move.replacement_uid)
         expected = approval.landings.get(move.landed, 0.0) > 0.0 if approval.landings and move.landed else None
         if expected is not None:

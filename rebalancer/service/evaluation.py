@@ -1,0 +1,119 @@
+"""The policy of the moment, and evaluations with it beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from rebalancer.control.caps import Caps, CapSet
+from rebalancer.control.offload import beside_the_loop
+from rebalancer.control.ports import Circumstances
+from rebalancer.decide.evaluate import Memory, evaluate
+from rebalancer.decide.guards import Guards, Spent
+from rebalancer.model.plan import PlacementMode, Plan
+from rebalancer.model.snapshot import Snapshot
+from rebalancer.model.trigger import TriggerKind
+from rebalancer.placement.profile import SchedulerConfig
+from rebalancer.policy import Policy, resolve_priority_classes
+from rebalancer.settings import Settings
+from rebalancer.strategies.catalogue import STRATEGIES
+
+# These are not caused by the cluster, so every policy reacts to them.
+_ALWAYS = frozenset({TriggerKind.TICK, TriggerKind.WINDOW_OPENED, TriggerKind.POLICY_CHANGED, TriggerKind.MANUAL})
+
+
+@dataclass(slots=True)
+class InForce:
+    """The policy that is in force; replaced as a whole when its file changes."""
+
+    policy: Policy
+
+
+def wanted_triggers(policy: Policy) -> frozenset[TriggerKind]:
+    """Return the kinds of triggers that can change the answer of some strategy of the policy."""
+    used = [STRATEGIES[use.name].runs_on for _, use in policy.uses() if use.name in STRATEGIES]
+    return _ALWAYS.union(*used)
+
+
+def caps_of(settings: Settings, policy: Policy) -> Caps:
+    """Return the caps of settings and policy together."""
+    given = settings.caps
+    own = CapSet("settings", given.cap_node, given.cap_namespace, given.cap_workload, given.cap_total)
+    return Caps([own, CapSet.of_numbers("policy", policy.max_per_node, policy.max_per_namespace, policy.max_total)])
+
+
+class Evaluation:
+    """Evaluates snapshots with the policy in force, one at a time."""
+
+    def __init__(
+        self,
+        in_force: InForce,
+        settings: Settings,
+        scheduler: SchedulerConfig,
+        beside: Callable[[Callable[[], Plan]], asyncio.Future[Plan]] | None = None,
+    ) -> None:
+        """Evaluate with what is in force. beside: how to compute beside the loop; a thread where it is left out."""
+        self._in_force = in_force
+        self._settings = settings
+        self._scheduler = scheduler
+        self._beside = beside
+        self._memory = Memory()
+
+    async def __call__(self, snapshot: Snapshot, circumstances: Circumstances) -> Plan:
+        """Return the plan. Raises PolicyError where the policy names a priority class that does not exist."""
+        classes = {each.name: each.value for each in snapshot.priority_classes.values()}
+        policy = without_profiles(resolve_priority_classes(self._in_force.policy, classes), circumstances.closed_profiles)
+        guards = self._guards(circumstances)
+        mode = PlacementMode(self._settings.mode.placement)
+        if circumstances.distrust_landings and mode is PlacementMode.REQUIRED:
+            mode = PlacementMode.FIT
+
+        def compute() -> Plan:
+            return evaluate(snapshot, policy, guards, mode, self._scheduler, memory=self._memory)
+
+        if self._beside is not None:
+            return await self._beside(compute)
+        return await beside_the_loop(compute, name="evaluation")
+
+    def _guards(self, circumstances: Circumstances) -> Guards:
+        caps, mode = self._settings.caps, self._settings.mode
+        return Guards(
+            node=caps.cap_node,
+            namespace=caps.cap_namespace,
+            workload=caps.cap_workload,
+            total=caps.cap_total,
+            protected_namespaces=frozenset(mode.protected_namespaces),
+            cooldowns=circumstances.cooling,
+            protect_single_replicas=mode.single_replica == "skip",
+            stopped=circumstances.stopped,
+            spent=Spent(
+                circumstances.evicted_total,
+                circumstances.evicted_by_node,
+                circumstances.evicted_by_namespace,
+                circumstances.evicted_by_workload,
+            ),
+        )
+
+
+def without_profiles(policy: Policy, names: frozenset[str]) -> Policy:
+    """Return the policy without the profiles of these names."""
+    if not names:
+        return policy
+    return replace(policy, profiles=tuple(profile for profile in policy.profiles if profile.name not in names))
+
+
+def difference(old: Policy, new: Policy) -> Mapping[str, tuple[object, object]]:
+    """Return what differs between two policies: path to old and new value."""
+    return dict(_differences("", old.to_dict(), new.to_dict()))
+
+
+def _differences(path: str, old: object, new: object) -> list[tuple[str, tuple[object, object]]]:
+    if old == new:
+        return []
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = sorted({*old, *new})
+        return [found for key in keys for found in _differences(f"{path}.{key}" if path else key, old.get(key), new.get(key))]
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [found for number, pair in enumerate(zip(old, new, strict=True)) for found in _differences(f"{path}[{number}]", *pair)]
+    return [(path, (old, new))]
