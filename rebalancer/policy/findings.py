@@ -44,7 +44,7 @@ class Findings:
         origins: where an argument was written, for those that stand elsewhere in the document than their names say.
         """
         try:
-            value = model.model_validate({} if given is None else given)
+            value = model.model_validate({} if given is None else given, by_alias=True, by_name=False)
         except ValidationError as error:
             self.mistakes.extend(mistakes_of(error, path, origins))
             return None

@@ -1,0 +1,1 @@
+"""Policies: documents of both versions, environment variables, words, commands; strategies are tested elsewhere."""
