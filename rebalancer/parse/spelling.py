@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from difflib import SequenceMatcher
 
 _LEAST_LIKENESS = 0.7
-_LEAST_PART = 5
+_LEAST_PART = 4
 
 
 def nearest_name(name: str, valid: Iterable[str]) -> str | None:

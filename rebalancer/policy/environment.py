@@ -49,8 +49,6 @@ def nearest_policy_variable(name: str) -> str | None:
     if name.startswith(_POLICY):
         key = nearest_name(name.removeprefix(_POLICY), [field.upper() for field in TopLevel.model_fields])
         return _POLICY + key if key else None
-    if not name.startswith(_STRATEGY):
-        return nearest_name(name, (STRATEGIES,))
     plugin, _, argument = name.removeprefix(_STRATEGY).partition("__")
     models = {_snake(plugin): model for plugin, model in _models().items()}
     near = nearest_name(plugin, models)

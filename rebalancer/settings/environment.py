@@ -17,7 +17,7 @@ from rebalancer.errors import Mistake, PolicyError, SettingsError
 from rebalancer.parse.arguments import mistakes_of
 from rebalancer.parse.spelling import nearest_name
 from rebalancer.policy import from_environment, is_policy_variable
-from rebalancer.policy.environment import nearest_policy_variable
+from rebalancer.policy.environment import STRATEGIES
 from rebalancer.settings.groups import (
     PREFIX,
     CapSettings,
@@ -140,8 +140,8 @@ def _unknown_names(environ: Mapping[str, str]) -> Iterator[Mistake]:
             continue
         if _SERVICE_LINK.fullmatch(name) or (name.endswith("_PORT") and _SERVICE_ADDRESS.fullmatch(value)):
             continue
-        near = nearest_name(name.removeprefix(PREFIX), names)
-        yield Mistake(name, "is not a setting", PREFIX + near if near else nearest_policy_variable(name))
+        near = nearest_name(name.removeprefix(PREFIX), (*names, STRATEGIES.removeprefix(PREFIX)))
+        yield Mistake(name, "is not a setting", PREFIX + near if near else None)
 
 
 def _contradictions() -> tuple[tuple[tuple[str, ...], Callable[[Settings], bool], str], ...]:
