@@ -1,0 +1,1 @@
+"""Agreement with what real programs were recorded to do."""

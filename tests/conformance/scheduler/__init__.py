@@ -1,0 +1,1 @@
+"""Agreement with kube-scheduler 1.36 on where one more pod goes."""

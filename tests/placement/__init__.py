@@ -1,0 +1,1 @@
+"""Placement: filters, scores, landings, and what a run has decided."""
