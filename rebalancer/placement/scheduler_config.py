@@ -203,7 +203,7 @@ def _strategy(reader: _Reader, document: Mapping[str, Any], path: str) -> Scorin
     reader.mapping(document, path, ("type", "resources", "requestedToCapacityRatio"))
     name = reader.text(document.get("type"), f"{path}.type", ScoringKind.LEAST_ALLOCATED)
     if name not in list(ScoringKind):
-        reader.wrong(f"{path}.type", f"must be one of {', '.join(ScoringKind)}", nearest_name(name, ScoringKind))
+        reader.wrong(f"{path}.type", f"must be one of {', '.join(ScoringKind)}", nearest_name(name, map(str, ScoringKind)))
         return ScoringStrategy()
     kind = ScoringKind(name)
     ratio = reader.mapping(document.get("requestedToCapacityRatio"), f"{path}.requestedToCapacityRatio", ("shape",))

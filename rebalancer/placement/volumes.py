@@ -74,11 +74,15 @@ class VolumeRules:
         for name, claim in self._claims:
             if claim is None:
                 return f'persistentvolumeclaim "{name}" not found'
-            if not claim.volume and not self._delayed(claim):
+            if not claim.volume and not self._delayed(claim) and not self._knows_no_classes():
                 return "pod has unbound immediate PersistentVolumeClaims"
             if claim.volume and claim.volume not in self._snapshot.volumes and self._snapshot.volumes:
                 return f'persistentvolume "{claim.volume}" not found'
         return None
+
+    def _knows_no_classes(self) -> bool:
+        """Say whether the source of the snapshot has no storage classes: then nothing tells where unbound claims can be bound."""
+        return "StorageClass" in self._snapshot.missing and not self._snapshot.storage_classes
 
     def _delayed(self, claim: PersistentVolumeClaim) -> bool:
         known = self._snapshot.storage_classes.get(claim.storage_class or "")
@@ -94,7 +98,7 @@ class VolumeRules:
             yield Objection(Reason.VOLUME_AFFINITY, ~reachable)
             bindable = self._everywhere()
             for _, claim in self._claims:
-                if claim is not None and not claim.volume:
+                if claim is not None and not claim.volume and not (self._knows_no_classes() and not claim.selected_node):
                     bindable &= self._bindable(claim)
             yield Objection(Reason.VOLUME_BINDING, ~bindable)
         if Plugin.VOLUME_ZONE in self._filters:
