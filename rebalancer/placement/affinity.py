@@ -35,7 +35,7 @@ class Neighbours:
         self._forbidden: dict[str, Ints] = {}
         self._wishes: dict[str, Ints] = {}
         self._contributions = 0
-        for other in state.shapes_with_terms():
+        for other in state.shapes_with_terms(shape.namespace):
             if self.concerns(other):
                 for node, live, dying in state.placed(other):
                     self.change(other, node, live, dying)
@@ -65,10 +65,13 @@ class Neighbours:
 
     def concerns(self, shape: PodShape) -> bool:
         """Say whether pods of that shape have terms that mean ours."""
-        effect = self._effects.get(shape)
-        if effect is None:
-            effect = self._effects[shape] = self._effect(shape)
-        return bool(effect[0] or effect[1])
+        if shape in self._effects:
+            return True
+        effect = self._effect(shape)
+        if not effect[0] and not effect[1]:
+            return False
+        self._effects[shape] = effect
+        return True
 
     def change(self, shape: PodShape, node: int, live: int, dying: int) -> None:
         """Take up that pods of that shape came to or left a node."""

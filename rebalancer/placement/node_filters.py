@@ -49,11 +49,13 @@ def unwelcome_taints(table: NodeTable, shape: PodShape) -> Ints:
         sum(taint.effect is TaintEffect.PREFER_NO_SCHEDULE and not tolerated(taint, soft) for taint in each.taints)
         for each in table.taint_classes
     ]
-    return np.array(counts, dtype=np.int64)[table.taint_codes] if counts else np.zeros(0, dtype=np.int64)
+    return np.array(counts, dtype=np.int64)[table.taint_codes] if any(counts) else table.nothing
 
 
 def affinity_admits(table: NodeTable, shape: PodShape) -> Bools:
     """Return which nodes meet nodeSelector and required node affinity."""
+    if not shape.node_selector and shape.required_node is None:
+        return table.everywhere
     mask = table.labelled(shape.node_selector)
     if shape.required_node is not None:
         mask &= table.selected(shape.required_node)

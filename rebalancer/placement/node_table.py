@@ -52,7 +52,10 @@ class TaintClass:
 
 
 class NodeTable:
-    """The nodes of one snapshot in the order of their names."""
+    """The nodes of one snapshot in the order of their names.
+
+    everywhere, nowhere, nothing: shared by all who have nothing to object or to add; not to be written to.
+    """
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         """Read the nodes once."""
@@ -89,6 +92,11 @@ class NodeTable:
         self._scalars: dict[str, Ints] = {}
         self._masks: dict[Requirement, Bools] = {}
         self._images: dict[str, tuple[int, Bools]] = {}
+        self.everywhere: Bools = np.ones(self.size, dtype=np.bool_)
+        self.nothing: Ints = np.zeros(self.size, dtype=np.int64)
+        self.nowhere: Bools = np.zeros(self.size, dtype=np.bool_)
+        for shared in (self.everywhere, self.nowhere, self.nothing):
+            shared.flags.writeable = False
 
     def made_of(self, nodes: Mapping[str, Node]) -> bool:
         """Say whether these are the very nodes that this table was made of."""
@@ -191,6 +199,9 @@ class NodeTable:
         found = self._images.get(name)
         if found is None:
             sizes = [node.images.get(name) for node in self.nodes]
-            size = next((size for size in sizes if size is not None), 0)
-            found = self._images[name] = size, np.array([size is not None for size in sizes], dtype=np.bool_)
+            size = next((size for size in sizes if size is not None), None)
+            if len(self._images) >= _MOST_MASKS:
+                self._images.clear()
+            present = self.nowhere if size is None else np.array([size is not None for size in sizes], dtype=np.bool_)
+            found = self._images[name] = size or 0, present
         return found

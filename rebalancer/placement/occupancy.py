@@ -21,9 +21,13 @@ _DISKS = frozenset({"gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd"}
 _CLAIMS = frozenset({"persistentVolumeClaim"})
 
 
-def has_terms(shape: PodShape) -> bool:
-    """Say whether pods of this shape have anything to say about other pods near them."""
-    return bool(shape.affinity or shape.anti_affinity or shape.preferred_affinity or shape.preferred_anti_affinity)
+def reached(shape: PodShape) -> frozenset[str | None]:
+    """Return the namespaces whose pods the inter-pod terms of a shape may mean; only None where labels of namespaces decide."""
+    preferred = (*shape.preferred_affinity, *shape.preferred_anti_affinity)
+    terms = (*shape.affinity, *shape.anti_affinity, *(each.term for each in preferred))
+    if any(term.namespace_selector is not None for term in terms):
+        return frozenset({None})
+    return frozenset(namespace for term in terms for namespace in term.namespaces)
 
 
 def has_disks(shape: PodShape) -> bool:
@@ -36,7 +40,8 @@ class BucketCache:
 
     table: the nodes' columns. version: changes with every refresh; who reads lazily checks it.
     live, dying: shape to node to how many pods; terminating ones are in ``dying``.
-    namespaces: the shapes of a namespace. terms, ports, disks: those shapes that have inter-pod terms, host ports, volumes.
+    namespaces: the shapes of a namespace. terms: the shapes with inter-pod terms by whom they reach (see ``reached``).
+    ports, disks: the shapes with host ports, with claims or in-tree disks.
     daemons: DaemonSet (its uid) to node to how many of its pods; daemon_shapes: one shape of each.
     """
 
@@ -47,7 +52,7 @@ class BucketCache:
         self.live: Places = {}
         self.dying: Places = {}
         self.namespaces: dict[str, dict[PodShape, None]] = {}
-        self.terms: dict[PodShape, None] = {}
+        self.terms: dict[str | None, dict[PodShape, None]] = {}
         self.ports: dict[PodShape, None] = {}
         self.disks: dict[PodShape, None] = {}
         self.daemons: dict[str, dict[str, int]] = {}
@@ -134,8 +139,8 @@ class BucketCache:
 
     def _appear(self, shape: PodShape) -> None:
         self.namespaces.setdefault(shape.namespace, {})[shape] = None
-        if has_terms(shape):
-            self.terms[shape] = None
+        for namespace in reached(shape):
+            self.terms.setdefault(namespace, {})[shape] = None
         if shape.host_ports:
             self.ports[shape] = None
         if shape.volumes and has_disks(shape):
@@ -148,8 +153,13 @@ class BucketCache:
         del siblings[shape]
         if not siblings:
             del self.namespaces[shape.namespace]
-        for index in (self.terms, self.ports, self.disks):
+        for index in (self.ports, self.disks):
             index.pop(shape, None)
+        for namespace in reached(shape):
+            shapes = self.terms[namespace]
+            shapes.pop(shape, None)
+            if not shapes:
+                del self.terms[namespace]
 
 
 def _take(nodes: dict[str, int], node: str) -> bool:

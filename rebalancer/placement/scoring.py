@@ -101,12 +101,13 @@ def image_scores(table: NodeTable, shape: PodShape) -> Ints:
     Source: https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/framework/plugins/imagelocality/image_locality.go
     """
     images = (*shape.init_images, *shape.images)
+    known = [(size, present) for image in images for size, present in (table.image(full_name(image)),) if size]
+    if not known:
+        return table.nothing
     sums: Ints = np.zeros(table.size, dtype=np.int64)
-    for image in images:
-        size, present = table.image(full_name(image))
-        if size:
-            spread = int(present.sum()) / table.size
-            sums += np.where(present, int(float(size) * spread), 0)
+    for size, present in known:
+        spread = int(present.sum()) / table.size
+        sums += np.where(present, int(float(size) * spread), 0)
     largest = _LARGEST_IMAGE * len(images)
     clamped = np.clip(sums, _SMALLEST_IMAGE, max(largest, _SMALLEST_IMAGE))
     return _MAX_SCORE * (clamped - _SMALLEST_IMAGE) // max(largest - _SMALLEST_IMAGE, 1)

@@ -50,12 +50,9 @@ class Spread:
 
     def _included(self, constraint: SpreadConstraint) -> Bools:
         """Return which nodes count in a constraint's domains (nodeAffinityPolicy, nodeTaintsPolicy)."""
-        mask = np.ones(self._state.size, dtype=np.bool_)
-        if constraint.honor_affinity:
-            mask &= affinity_admits(self._state.table, self._shape)
-        if constraint.honor_taints:
-            mask &= taints_admit(self._state.table, self._shape)
-        return mask
+        table = self._state.table
+        mask = affinity_admits(table, self._shape) if constraint.honor_affinity else table.everywhere
+        return mask & taints_admit(table, self._shape) if constraint.honor_taints else mask
 
     def refusals(self) -> tuple[Bools, Bools] | None:
         """Return which nodes lack a hard constraint's label, and which would become too full; None without hard constraints.
@@ -120,9 +117,11 @@ def _normalised(raw: Ints, scored: Bools) -> Ints:
 
 
 def _all_present(state: ClusterState, constraints: Sequence[SpreadConstraint]) -> Bools:
-    mask = np.ones(state.size, dtype=np.bool_)
+    mask = state.table.everywhere
     for constraint in constraints:
-        mask &= state.table.has(constraint.topology_key)
+        present = state.table.has(constraint.topology_key)
+        if not present.all():
+            mask = mask & present
     return mask
 
 

@@ -16,7 +16,7 @@ from rebalancer.model.selector import LabelSelector
 from rebalancer.model.snapshot import Snapshot
 from rebalancer.model.workload import Workload
 from rebalancer.placement.arrays import Ints
-from rebalancer.placement.occupancy import BucketCache, has_disks, has_terms
+from rebalancer.placement.occupancy import BucketCache, has_disks, reached
 
 
 class Follower(Protocol):
@@ -29,30 +29,43 @@ class Follower(Protocol):
         """Take up that this many pods of the shape came to (or, negative, left) a node."""
 
 
-class PodCount:
-    """How many pods of a kind are on each node.
+_MOST_SPARSE = 256
 
-    per_node: the counts. Dying pods count where ``with_dying`` says so.
+
+class PodCount:
+    """How many pods of a kind are on each node. Dying pods count where ``with_dying`` says so.
+
+    Most kinds are on few nodes, and there may be thousands of kinds: only counts of many nodes are kept as arrays.
     """
 
-    __slots__ = ("_known", "_matches", "per_node", "with_dying")
+    __slots__ = ("_dense", "_size", "_sparse", "concerns", "with_dying")
 
-    def __init__(self, matches: Callable[[PodShape], bool], with_dying: bool, size: int) -> None:
-        self._matches = matches
-        self._known: dict[PodShape, bool] = {}
+    def __init__(self, concerns: Callable[[PodShape], bool], with_dying: bool, size: int) -> None:
+        self.concerns = concerns
         self.with_dying = with_dying
-        self.per_node: Ints = np.zeros(size, dtype=np.int64)
-
-    def concerns(self, shape: PodShape) -> bool:
-        """Say whether pods of this shape are counted."""
-        known = self._known.get(shape)
-        if known is None:
-            known = self._known[shape] = self._matches(shape)
-        return known
+        self._size = size
+        self._sparse: dict[int, int] = {}
+        self._dense: Ints | None = None
 
     def change(self, shape: PodShape, node: int, live: int, dying: int) -> None:
         """Count pods that came or left."""
-        self.per_node[node] += live + dying if self.with_dying else live
+        pods = live + dying if self.with_dying else live
+        if self._dense is not None:
+            self._dense[node] += pods
+            return
+        self._sparse[node] = self._sparse.get(node, 0) + pods
+        if len(self._sparse) > _MOST_SPARSE:
+            self._dense = self.per_node
+            self._sparse = {}
+
+    @property
+    def per_node(self) -> Ints:
+        """The counts by position. Not to be written to."""
+        if self._dense is not None:
+            return self._dense
+        counts: Ints = np.zeros(self._size, dtype=np.int64)
+        counts[list(self._sparse)] = list(self._sparse.values())
+        return counts
 
 
 class ClusterState:
@@ -173,9 +186,10 @@ class ClusterState:
             if (namespace is None or shape.namespace == namespace) and shape not in known.get(shape.namespace, {}):
                 yield shape
 
-    def shapes_with_terms(self) -> Iterator[PodShape]:
-        """Yield the shapes that have inter-pod terms."""
-        yield from self._special(self.cache.terms, has_terms)
+    def shapes_with_terms(self, namespace: str) -> Iterator[PodShape]:
+        """Yield the shapes that have inter-pod terms which may mean pods of a namespace."""
+        for reach in (namespace, None):
+            yield from self._special(self.cache.terms.get(reach, {}), lambda shape, reach=reach: reach in reached(shape))  # type: ignore[misc]
 
     def shapes_with_ports(self) -> Iterator[PodShape]:
         """Yield the shapes that take host ports."""
@@ -224,12 +238,10 @@ class ClusterState:
 
     def _counted(self, matches: Callable[[PodShape], bool], with_dying: bool, namespaces: tuple[str | None, ...]) -> PodCount:
         count = PodCount(matches, with_dying, self.size)
-        numbers = [0] * self.size
         for namespace in namespaces:
             for shape in self.shapes(namespace):
-                if count.concerns(shape):
+                if matches(shape):
                     for node, live, dying in self.placed(shape):
-                        numbers[node] += live + dying if with_dying else live
-        count.per_node[:] = numbers
+                        count.change(shape, node, live, dying)
         self.follow(count)
         return count

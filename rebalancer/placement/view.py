@@ -34,6 +34,7 @@ PodOrShape: TypeAlias = Pod | PodShape
 _Where: TypeAlias = tuple[int, bool] | None
 
 _GONE_FIRST = "StatefulSet"
+_MOST_ANSWERS = 64
 
 
 class PlacementView:
@@ -56,7 +57,8 @@ class PlacementView:
         self.config = config
         self._state = ClusterState(snapshot, cache)
         self._judges: dict[PodShape, Judge] = {}
-        self._answers: dict[tuple[PodShape, bool], tuple[int, Prediction]] = {}
+        self._answers: dict[tuple[PodShape, bool], Prediction] = {}
+        self._answers_version = self._state.version
         self._where: dict[str, _Where] = {}
         self._by_uid: dict[str, Pod] | None = None
         if reserve:
@@ -73,12 +75,13 @@ class PlacementView:
     def predict(self, pod: PodOrShape, *, moving: bool = False) -> Prediction:
         """Say where a new pod of this shape would go now. moving: leave out nodes that are about to be removed."""
         shape = pod.shape if isinstance(pod, Pod) else pod
+        if self._answers_version != self._state.version or len(self._answers) >= _MOST_ANSWERS:
+            self._answers.clear()
+            self._answers_version = self._state.version
         known = self._answers.get((shape, moving))
-        if known is not None and known[0] == self._state.version:
-            return known[1]
-        prediction = self._predict(shape, moving)
-        self._answers[shape, moving] = self._state.version, prediction
-        return prediction
+        if known is None:
+            known = self._answers[shape, moving] = self._predict(shape, moving)
+        return known
 
     def _predict(self, shape: PodShape, moving: bool, only: str | None = None) -> Prediction:
         profile = self.config.profile_for(shape.scheduler_name)
