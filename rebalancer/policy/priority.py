@@ -24,9 +24,9 @@ def resolve_priority_classes(policy: Policy, values: Mapping[str, int], *, sourc
     """
     mistakes: list[Mistake] = []
     profiles = []
-    for profile in policy.profiles:
+    for place, profile in enumerate(policy.profiles):
         name = profile.evictor.priority_threshold.name
-        path = f"profiles[{profile.name}].DefaultEvictor.priorityThreshold.name"
+        path = f"profiles[{place}].DefaultEvictor.priorityThreshold.name"
         if not name:
             profiles.append(profile)
         elif name not in values:

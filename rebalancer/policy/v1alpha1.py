@@ -84,8 +84,11 @@ def read_v1alpha1(document: Mapping[str, Any], findings: Findings) -> Policy | N
     if len(profiles) > 1:
         order = ", ".join(use.name for use in _in_order(profiles))
         findings.warn("strategies", f"ran in random order; now Deschedule strategies come before Balance ones: {order}")
-    if not profiles and len(findings.mistakes) == before:
+    if document.get("strategies") in (None, {}):
+        findings.refuse("strategies", "at least one strategy is required: without one nothing would ever be done")
+    elif not profiles and len(findings.mistakes) == before:
         findings.warn("strategies", "no strategy is enabled: the policy does nothing")
+        profiles.append(Profile("default"))
     if top is None or len(findings.mistakes) > before:
         return None
     return Policy(

@@ -120,6 +120,12 @@ def test_a_strategy_that_is_off_or_absent_is_not_there() -> None:
     assert any("does nothing" in warning for warning in loaded(document).warnings)
 
 
+@pytest.mark.parametrize("strategies", [{}, None])
+def test_f28_an_old_document_without_any_strategy_is_a_mistake(strategies: Any) -> None:
+    """It would do nothing for ever, and nobody would notice."""
+    assert mistakes_in(an_old_policy(strategies)).keys() == {"strategies"}
+
+
 def test_enabled_alone_is_enough_where_nothing_is_required() -> None:
     """G7: `enabled: true` without params stands for the defaults."""
     document = an_old_policy({"RemoveFailedPods": {"enabled": True}, "RemoveDuplicates": {"enabled": True, "params": None}})
@@ -213,8 +219,12 @@ def test_a_limit_of_zero_is_none_at_all_and_is_warned_of() -> None:
 @pytest.mark.parametrize(
     ("document", "path", "hint"),
     [
-        (an_old_policy({}, maxNoOfPodsToEvictPerNod=3), "maxNoOfPodsToEvictPerNod", "maxNoOfPodsToEvictPerNode"),
-        (an_old_policy({}, interval="5m"), "interval", None),
+        (
+            an_old_policy({"RemoveDuplicates": {"enabled": False}}, maxNoOfPodsToEvictPerNod=3),
+            "maxNoOfPodsToEvictPerNod",
+            "maxNoOfPodsToEvictPerNode",
+        ),
+        (an_old_policy({"RemoveDuplicates": {"enabled": False}}, interval="5m"), "interval", None),
         (an_old_policy({"RemoveDuplicates": {"enabled": True, "parms": {}}}), "strategies.RemoveDuplicates.parms", "params"),
         (
             an_old_policy({"RemoveFailedPods": on(failedPods={"reason": ["a"]})}),
@@ -256,7 +266,7 @@ def test_a_selector_in_the_wrong_place_is_a_mistake(strategies: Any, path: str) 
 
 def test_a_top_level_selector_in_the_wrong_place_is_a_mistake() -> None:
     """A label selector for the whole policy never existed."""
-    assert mistakes_in(an_old_policy({}, labelSelector={})).keys() == {"labelSelector"}
+    assert mistakes_in(an_old_policy({"RemoveDuplicates": {"enabled": False}}, labelSelector={})).keys() == {"labelSelector"}
 
 
 @pytest.mark.parametrize(
