@@ -336,3 +336,23 @@ def test_namespaces_admit_what_is_included_or_not_excluded() -> None:
     chosen = [args.model_validate({"namespaces": given}).namespaces for given in ({}, {"include": ["a"]}, {"exclude": ["a"]})]
     assert [each.admits("a") for each in chosen] == [True, True, False]
     assert [each.admits("b") for each in chosen] == [True, False, True]
+
+
+def test_owner_kinds_admit_by_any_owner() -> None:
+    """One owner of an included kind is enough, and so is one of an excluded kind; a pod without owners is in no list."""
+    args: Any = CATALOGUE[LIFETIME].args
+    include, exclude, neither = (
+        args.model_validate({"exitCodes": [1], "ownerKinds": given}).owner_kinds
+        for given in ({"include": ["Job"]}, {"exclude": ["Job"]}, {})
+    )
+    pods = (("Job",), ("ReplicaSet",), ("Job", "ReplicaSet"), ())
+    assert [include.admits(kinds) for kinds in pods] == [True, False, True, False]
+    assert [exclude.admits(kinds) for kinds in pods] == [False, True, False, True]
+    assert all(neither.admits(kinds) for kinds in pods)
+
+
+def test_d10_excluded_namespaces_of_a_utilisation_strategy_are_not_evictable() -> None:
+    """Only exclusion exists there (K10)."""
+    args: Any = CATALOGUE[LNU].args.model_validate(low({"cpu": 20}, {"cpu": 50}, evictableNamespaces={"exclude": ["keep-ns"]}))
+    assert not args.evictable_namespaces.admits("keep-ns")
+    assert args.evictable_namespaces.admits("ns1")

@@ -316,3 +316,11 @@ def test_parameters_of_other_strategies_are_warned_of() -> None:
     document = an_old_policy({"RemoveDuplicates": on(maxPodLifeTimeSeconds=5)})
     (warning,) = warnings_at(document, "strategies.RemoveDuplicates.params.maxPodLifeTimeSeconds")
     assert "has no effect on RemoveDuplicates" in warning
+
+
+@pytest.mark.parametrize(("fit", "warned"), [(True, 1), (False, 0)])
+def test_a_fit_that_pod_life_time_once_ignored_holds_now_and_is_told(fit: bool, warned: int) -> None:
+    """The evictor of its profile gets what the user wrote."""
+    document = an_old_policy({"PodLifeTime": on(maxPodLifeTimeSeconds=60, nodeFit=fit)})
+    assert profiles_of(document)["PodLifeTime"].evictor.node_fit is fit
+    assert len(warnings_at(document, "strategies.PodLifeTime.params.nodeFit")) == warned
