@@ -27,7 +27,9 @@ class CapSet:
     @classmethod
     def of_numbers(cls, origin: str, node: int | None, namespace: int | None, total: int | None) -> CapSet:
         """Return caps that are given as numbers."""
-        node_cap, namespace_cap, total_cap = (None if number is None else Cap(number=number) for number in (node, namespace, total))
+        node_cap, namespace_cap, total_cap = (
+            None if number is None else Cap(number=number) for number in (node, namespace, total)
+        )
         return cls(origin, node=node_cap, namespace=namespace_cap, total=total_cap)
 
 

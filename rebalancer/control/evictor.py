@@ -139,7 +139,13 @@ class Evictor:
         self._slow = _Slowness()
         self._held: dict[str, float] = {}
         self._world = 0
+        self._answered = asyncio.Event()
+        self._answered.set()
         self.wake = asyncio.Event()
+
+    async def idle(self, seconds: float) -> bool:
+        """Wait until no request is on the wire, at most so long; say whether that is so."""
+        return self._answered.is_set() or await self._clock.wait_for(self._answered, seconds)
 
     def world_changed(self) -> None:
         """Note that nodes changed: the plan that is carried out ends after what it has in hand."""
@@ -279,7 +285,11 @@ class Evictor:
         known = self._settling.siblings(approval.owner_uid)
         charged = self._ledger.charged(pod, newest)
         began_at = self._clock.monotonic()
-        answer = await self._port.evict(approval)
+        self._answered.clear()
+        try:
+            answer = await self._port.evict(approval)
+        finally:
+            self._answered.set()
         self._tell(Asked(run.number, approval, answer, self._clock.monotonic() - began_at))
         return self._take_in(candidate, answer, pod, known, newest, run, tuple(budget.uid for budget in charged))
 

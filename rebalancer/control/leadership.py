@@ -64,6 +64,7 @@ class Election:
         self._taken_over_at_version = ""
         self._problem = ""
         self.changed = asyncio.Event()
+        self.attempted = asyncio.Event()
 
     @property
     def leading(self) -> bool:
@@ -110,6 +111,7 @@ class Election:
         while True:
             self._pulses.turned("election", bound_seconds=4 * (self._times.renew + self._times.retry))
             await self._attempt()
+            self.attempted.set()
             if self.leading != was_leading:
                 was_leading = self.leading
                 self.changed.set()

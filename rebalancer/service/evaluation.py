@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
 from rebalancer.control.caps import Caps, CapSet
@@ -21,6 +20,9 @@ from rebalancer.strategies.catalogue import STRATEGIES
 
 # These are not caused by the cluster, so every policy reacts to them.
 _ALWAYS = frozenset({TriggerKind.TICK, TriggerKind.WINDOW_OPENED, TriggerKind.POLICY_CHANGED, TriggerKind.MANUAL})
+
+
+Beside = Callable[[Callable[[], Plan]], Awaitable[Plan]]
 
 
 @dataclass(slots=True)
@@ -51,7 +53,7 @@ class Evaluation:
         in_force: InForce,
         settings: Settings,
         scheduler: SchedulerConfig,
-        beside: Callable[[Callable[[], Plan]], asyncio.Future[Plan]] | None = None,
+        beside: Beside | None = None,
     ) -> None:
         """Evaluate with what is in force. beside: how to compute beside the loop; a thread where it is left out."""
         self._in_force = in_force
@@ -115,5 +117,7 @@ def _differences(path: str, old: object, new: object) -> list[tuple[str, tuple[o
         keys = sorted({*old, *new})
         return [found for key in keys for found in _differences(f"{path}.{key}" if path else key, old.get(key), new.get(key))]
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        return [found for number, pair in enumerate(zip(old, new, strict=True)) for found in _differences(f"{path}[{number}]", *pair)]
+        return [
+            found for number, pair in enumerate(zip(old, new, strict=True)) for found in _differences(f"{path}[{number}]", *pair)
+        ]
     return [(path, (old, new))]

@@ -68,7 +68,9 @@ def configure_logging(level: str, form: str) -> Log:
         cache_logger_on_first_use=True,
     )
     # Libraries log through the standard library: only what is wrong is of interest.
-    logging.basicConfig(level=max(_LEVELS[level], logging.WARNING), stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        level=max(_LEVELS[level], logging.WARNING), stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s"
+    )
     log: Log = structlog.get_logger()
     return log
 
@@ -135,7 +137,9 @@ class LogListener:
             seconds=round(looked.seconds, 3),
         )
         for refusal in plan.refused:
-            self._log.debug("refused", run=looked.number, pod=refusal.pod, node=refusal.node, code=refusal.code, reason=refusal.reason)
+            self._log.debug(
+                "refused", run=looked.number, pod=refusal.pod, node=refusal.node, code=refusal.code, reason=refusal.reason
+            )
 
     def _asked(self, asked: Asked) -> None:
         approval, answer = asked.approval, asked.answer

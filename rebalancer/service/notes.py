@@ -16,7 +16,7 @@ class EventListener:
     """Posts an Event for each eviction."""
 
     def __init__(self, sink: EventSink, owner_of: Callable[[str, str], Owner | None], failures: Callable[[], bool]) -> None:
-        """Post to this sink. owner_of: the owner of a pod by its key and uid. failures: whether failed evictions are wanted, too."""
+        """Post to this sink. owner_of: the owner of a pod by its key and uid. failures: whether failures are told, too."""
         self._sink = sink
         self._owner_of = owner_of
         self._failures = failures
