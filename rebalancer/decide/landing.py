@@ -135,7 +135,8 @@ class Landings:
 
         destinations: the only nodes that count for a fit, None for all. other_node: its own node does not count as one.
         """
-        if demand is Demand.NOTHING or pod.finished or not pod.shape.owners:
+        replaced = bool(pod.shape.owners) and not pod.finished
+        if demand is Demand.NOTHING or (not replaced and self._mode is not PlacementMode.OFF):
             return Landing()
         prediction = self.prediction(pod)
         if demand is Demand.IMPROVEMENT and prediction.unpredictable is None:
@@ -143,6 +144,8 @@ class Landings:
                 return Landing(Objection("no-fit", (Misfit(prediction),)))
             return self._improvement(pod, prediction, aim, other_node=other_node)
         landing = self._fit(pod, prediction, aim, destinations)
+        if not replaced:
+            return Landing(landing.objection)
         if demand is Demand.IMPROVEMENT:
             return replace(landing, note=f"{pod.shape.scheduler_name}: {prediction.unpredictable}; judged by filters only")
         return landing
@@ -191,7 +194,7 @@ class Landings:
         return Landing(Objection(aim.refusal, (share, f"{(1 - SURE) * 100:.0f}", first)))
 
     def approve(self, pod: Pod, node: str | None) -> None:
-        """Take a pod as moved: in ``off`` it vanishes, otherwise it terminates; its replacement holds room where it is expected."""
+        """Take a pod as moved: in ``off`` it vanishes, otherwise it terminates; its replacement holds room."""
         self._version += 1
         if self._mode is not PlacementMode.OFF:
             self.view.commit(pod, node)
@@ -201,7 +204,7 @@ class Landings:
             return
         self.view.remove(pod)
         if node is not None:
-            self.view.add(replace(pod, uid=f"{pod.uid}+", node=node), node)
+            self.view.add(replace(pod, uid=f"{pod.uid}+", node=None), node)
 
 
 def destinations_of(args: DefaultEvictorArgs, nodes: Iterable[Node]) -> frozenset[str] | None:

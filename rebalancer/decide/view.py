@@ -151,7 +151,7 @@ class RunView:
     def screen(self, pod: Pod) -> Objection | None:
         """Return what Filter and PreEvictionFilter have against the pod; a profile's own nodeFit belongs to the second."""
         objection = self.filter(pod) or self._evictor.pre_eviction(pod.shape)
-        if objection is None and self._node_fit and pod.shape.owners and not pod.finished:
+        if objection is None and self._node_fit:
             return self._run.landings.fits_elsewhere(pod, self._destinations, as_upstream=False)
         return objection
 

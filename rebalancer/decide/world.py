@@ -73,7 +73,8 @@ class World:
 
     def __init__(self, snapshot: Snapshot, cache: FactsCache | None = None) -> None:
         self.snapshot = snapshot
-        self._facts = (cache or FactsCache()).facts(snapshot)
+        self._initial = (cache or FactsCache()).facts(snapshot)
+        self._facts = dict(self._initial)
         self._buckets: dict[str, tuple[Pod, ...]] = {}
         self._places: dict[PodShape, dict[str, tuple[Pod, ...]]] | None = None
         self._namespaces: dict[str, dict[PodShape, None]] = {}
@@ -112,7 +113,7 @@ class World:
         return sorted(self._namespaces)
 
     def live_ready(self, owner_uid: str) -> int:
-        """Return how many live pods of an owner are ready."""
+        """Return how many live pods of an owner were ready when the run began."""
         if self._live_ready is None:
             self._live_ready = self._count_owned(only_ready=True)
         return self._live_ready.get(owner_uid, 0)
@@ -140,10 +141,9 @@ class World:
         node = pod.node or ""
         self._replace(node, tuple(each for each in self.on(node) if each.uid != pod.uid))
         self.gone.add(pod.uid)
-        for counts, counted in ((self._live_ready, pod.ready), (self._live_owned, True)):
-            if counts is not None and counted and not pod.finished:
-                for owner in pod.shape.owners:
-                    counts[owner.uid] = counts.get(owner.uid, 0) - 1
+        if self._live_owned is not None and not pod.finished:
+            for owner in pod.shape.owners:
+                self._live_owned[owner.uid] = self._live_owned.get(owner.uid, 0) - 1
         if landing is not None:
             stand_in = replace(pod, uid=f"{pod.uid}+", node=landing, ready=False, phase=Phase.PENDING)
             self.stand_ins.add(stand_in.uid)
@@ -182,7 +182,7 @@ class World:
 
     def _count_owned(self, *, only_ready: bool) -> dict[str, int]:
         counts: dict[str, int] = {}
-        for facts in self._facts.values():
+        for facts in self._initial.values() if only_ready else self._facts.values():
             for shape, pods in facts.live.items():
                 number = sum(pod.ready for pod in pods) if only_ready else len(pods)
                 for owner in shape.owners:

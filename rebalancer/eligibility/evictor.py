@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from rebalancer.eligibility import rules
-from rebalancer.eligibility.arguments import CRITICAL_PRIORITY, DefaultEvictorArgs
+from rebalancer.eligibility.arguments import CRITICAL_PRIORITY, DefaultEvictorArgs, Protection
 from rebalancer.eligibility.objection import Objection
 from rebalancer.model.pod import Pod, PodShape
 from rebalancer.model.snapshot import Snapshot
@@ -22,9 +22,7 @@ class Evictor:
         self._context = rules.Context(args, snapshot, live_ready, args.protections, _threshold(args, snapshot))
         self._filter: dict[PodShape, Objection | None] = {}
         self._pre_eviction: dict[PodShape, Objection | None] = {}
-        self._looks_at_pods = (
-            args.min_pod_age is not None or args.min_replicas > 1 or rules.Protection.FAILED_BARE not in args.protections
-        )
+        self._looks_at_pods = args.min_pod_age is not None or Protection.FAILED_BARE not in args.protections
 
     def filter(self, pod: Pod) -> Objection | None:
         """Return the first objection of upstream's Filter stage, or None."""
@@ -48,7 +46,7 @@ class Evictor:
             return objection
 
     def pre_eviction(self, shape: PodShape) -> Objection | None:
-        """Return the objection of upstream's PreEvictionFilter stage, nodeFit aside; the evict annotation does not skip it (K9)."""
+        """Return the objection of upstream's PreEvictionFilter stage, nodeFit aside; no annotation skips it (K9)."""
         try:
             return self._pre_eviction[shape]
         except KeyError:

@@ -26,7 +26,7 @@ class Context:
     """What the rules look at beside the pod.
 
     args: the evictor's arguments. snapshot: for claims, budgets, namespaces and the clock.
-    live_ready: how many live ready pods an owner has, by its UID.
+    live_ready: how many live ready pods an owner has at the start of the run, by its UID.
     priority_below: the priority from which on pods stay.
     """
 
@@ -152,12 +152,12 @@ def label_selector(shape: PodShape, context: Context) -> Objection | None:
     return Objection("label-selector", (str(selector),))
 
 
-def min_replicas(pod: Pod, context: Context) -> Objection | None:
+def min_replicas(shape: PodShape, context: Context) -> Objection | None:
     """An owner keeps its pods while it has too few that are live and ready (F16); pods of several owners are not judged."""
     wanted = context.args.min_replicas
-    if wanted <= 1 or len(pod.shape.owners) != 1:
+    if wanted <= 1 or len(shape.owners) != 1:
         return None
-    owner = pod.shape.owners[0]
+    owner = shape.owners[0]
     count = context.live_ready(owner.uid)
     return Objection("min-replicas", (f"{owner.kind}/{owner.name}", count, wanted)) if count < wanted else None
 
@@ -208,6 +208,7 @@ FILTER_SHAPE: tuple[ShapeRule, ...] = (
     safe_to_evict,
     do_not_disrupt,
     label_selector,
+    min_replicas,
 )
-FILTER_POD: tuple[PodRule, ...] = (bare_pods_failed, old_enough, min_replicas)
+FILTER_POD: tuple[PodRule, ...] = (bare_pods_failed, old_enough)
 PRE_EVICTION_SHAPE: tuple[ShapeRule, ...] = (namespace_selector,)

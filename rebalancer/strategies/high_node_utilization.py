@@ -64,7 +64,7 @@ class Packer:
 
     def run(self) -> None:
         """Empty each under-used node, the emptiest first."""
-        order = sorted(self.sources.values(), key=lambda usage: (self.fullness(usage), usage.node.name))
+        order = sorted(self.sources.values(), key=lambda usage: (usage.worst_share(self.resources), usage.node.name))
         if len(self.sources) == len(self.usages) and len(order) > 1 and self.args.drain_least_used:
             order = self._choose_one(order)
         if why := self.stops_early():

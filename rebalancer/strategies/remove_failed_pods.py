@@ -9,7 +9,7 @@ from rebalancer.model.pod import Phase, Pod
 from rebalancer.model.trigger import TriggerKind
 from rebalancer.strategies.arguments import RemoveFailedPodsArgs as Args
 from rebalancer.strategies.container_states import current_reasons, exit_codes
-from rebalancer.strategies.order import by_name
+from rebalancer.strategies.order import cheapest_first
 from rebalancer.strategies.pod_life_time import age_seconds
 from rebalancer.strategies.scope import in_scope, owner_kinds
 from rebalancer.strategies.view import Strategy, View
@@ -33,7 +33,7 @@ def propose(view: View, args: Args) -> None:
     now = view.now
     for node in view.nodes:
         failed = [pod for pod in view.on(node.name) if matches(pod, args, now) and looks_at(pod.shape)]
-        for pod in by_name(failed):
+        for pod in cheapest_first(failed):
             cause = next(iter((*filter(None, (pod.reason,)), *current_reasons(pod, init=True))), "no reason given")
             age = f"{age_seconds(pod, now):.0f} s old, at least {args.min_pod_lifetime_seconds} s are asked for"
             verdict = view.ask(pod, f"failed ({cause}), {age}")

@@ -14,7 +14,7 @@ from rebalancer.model.trigger import TriggerKind
 from rebalancer.strategies.arguments import PREFERRED_NODE_AFFINITY, REQUIRED_NODE_AFFINITY
 from rebalancer.strategies.arguments import RemovePodsViolatingNodeAffinityArgs as Args
 from rebalancer.strategies.node_affinity import is_required_match, preferred_weight
-from rebalancer.strategies.order import by_name
+from rebalancer.strategies.order import cheapest_first
 from rebalancer.strategies.scope import in_scope
 from rebalancer.strategies.view import Aim, Demand, Strategy, Verdict, View
 
@@ -58,7 +58,7 @@ def propose(view: View, args: Args) -> None:
         weights: dict[PodShape, dict[str, int]] = {}
         for node in view.nodes:
             concerned = {shape for shape in view.live(node.name) if looks_at(shape) and _concerns(shape, kind, node)}
-            for pod in by_name(pod for shape in concerned for pod in view.live(node.name)[shape]):
+            for pod in cheapest_first(pod for shape in concerned for pod in view.live(node.name)[shape]):
                 verdict: Verdict | None
                 if kind == REQUIRED_NODE_AFFINITY:
                     verdict = ask_required(view, pod)

@@ -12,7 +12,7 @@ from rebalancer.model.node import Node, Taint, TaintEffect
 from rebalancer.model.pod import PodShape
 from rebalancer.model.trigger import TriggerKind
 from rebalancer.strategies.arguments import RemovePodsViolatingNodeTaintsArgs as Args
-from rebalancer.strategies.order import by_name
+from rebalancer.strategies.order import cheapest_first
 from rebalancer.strategies.scope import in_scope
 from rebalancer.strategies.taints import untolerated
 from rebalancer.strategies.view import Aim, Strategy, View
@@ -48,7 +48,7 @@ def propose(view: View, args: Args) -> None:
         if not taints:
             continue
         verdicts: dict[PodShape, Taint | None] = {}
-        for pod in by_name(view.on(node.name)):
+        for pod in cheapest_first(pod for pod in view.on(node.name) if not pod.finished):
             shape = pod.shape
             if shape not in verdicts:
                 verdicts[shape] = untolerated(shape, taints, effects) if looks_at(shape) else None

@@ -54,7 +54,7 @@ class Verdict:
 
 
 class Demand(Enum):
-    """What is asked of the place a pod would go to: nothing, that some node fits with room reserved, or (nearly) sure improvement."""
+    """What is asked of the place a pod would go to: nothing, that some node fits with room reserved, or sure improvement."""
 
     NOTHING = "nothing"
     FIT = "fit"
@@ -131,7 +131,7 @@ class View(Protocol):
         """Return what the profile's evictor has against the pod, without recording it (upstream's Filter)."""
 
     def screen(self, pod: Pod) -> Objection | None:
-        """Return what the evictor has against the pod before and just before eviction (Filter, PreEvictionFilter with nodeFit)."""
+        """Return what Filter and PreEvictionFilter (with a profile's own nodeFit) have against the pod."""
 
     def ask(self, pod: Pod, reason: str, aim: Aim = ANYWHERE) -> Verdict:
         """Ask for a pod to be moved; the answer is recorded, and an approval shows in everything seen afterwards."""
