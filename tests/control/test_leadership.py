@@ -9,9 +9,9 @@ import pytest
 
 from rebalancer.control.happenings import LeadershipChanged
 from rebalancer.control.leadership import Election, ElectionTimes
-from rebalancer.control.ports import LeaseRecord
 from rebalancer.control.pulse import Pulses
 from rebalancer.errors import KubeUnavailable
+from rebalancer.model.lease import LeaseRecord
 from tests.control.virtual import Heard, VirtualClock
 
 pytestmark = pytest.mark.looptime
