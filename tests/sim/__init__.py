@@ -1,0 +1,1 @@
+"""The embedded cluster: rules without sockets, the recorded API over HTTP, and real clients."""
