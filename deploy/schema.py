@@ -17,7 +17,7 @@ Schema = dict[str, Any]
 PREFIX = "REBALANCER_"
 POLICY_PREFIXES = ("STRATEGIES", "STRATEGY__", "POLICY__")
 # Upstream's flags: https://github.com/kubernetes-sigs/descheduler/blob/v0.36.0/docs/cli/descheduler.md, those of 0.18 added.
-FLAGS = """
+_FLAGS = """
     alsologtostderr bind-address cert-dir client-connection-burst client-connection-kubeconfig client-connection-qps
     descheduling-interval disable-http2-serving disable-metrics dry-run enable-http2 evict-local-storage-pods feature-gates
     http2-max-streams-per-connection kubeconfig leader-elect leader-elect-lease-duration leader-elect-renew-deadline
@@ -27,7 +27,8 @@ FLAGS = """
     otel-fallback-no-op-on-error otel-sample-rate otel-service-name otel-trace-namespace otel-transport-ca-cert
     permit-address-sharing permit-port-sharing policy-config-file secure-port stderrthreshold tls-cert-file
     tls-cipher-suites tls-curve-preferences tls-min-version tls-private-key-file tls-sni-cert-key v vmodule
-""".split()
+"""
+FLAGS = tuple(_FLAGS.split())
 PROBE = "failureThreshold httpGet initialDelaySeconds periodSeconds successThreshold terminationGracePeriodSeconds timeoutSeconds"
 SECURITY = """
     allowPrivilegeEscalation appArmorProfile capabilities privileged procMount readOnlyRootFilesystem runAsGroup
@@ -56,6 +57,11 @@ def keys(properties: dict[str, Schema]) -> Schema:
 def some_of(names: str) -> Schema:
     """Return the schema of an object of the Kubernetes API, by the names of its first level."""
     return keys({name: {} for name in names.split()})
+
+
+def each(names: str, schema: Schema) -> dict[str, Schema]:
+    """Return one schema for several keys."""
+    return dict.fromkeys(names.split(), schema)
 
 
 def choice(*words: str) -> Schema:
@@ -133,41 +139,27 @@ def values_schema() -> Schema:
         "schedule": {"type": "string", "pattern": r"^(@[a-z]+|\S+\s+\S+\s+\S+\s+\S+\s+\S+)$"},
         "timeZone": TEXT,
         "suspend": SWITCH,
-        **{
-            name: COUNT
-            for name in (
-                "startingDeadlineSeconds",
-                "successfulJobsHistoryLimit",
-                "failedJobsHistoryLimit",
-                "ttlSecondsAfterFinished",
-                "activeDeadlineSeconds",
-                "backoffLimit",
-                "terminationGracePeriodSeconds",
-            )
-        },
+        **each(
+            "startingDeadlineSeconds successfulJobsHistoryLimit failedJobsHistoryLimit ttlSecondsAfterFinished "
+            "activeDeadlineSeconds backoffLimit terminationGracePeriodSeconds",
+            COUNT,
+        ),
         "cronJobApiVersion": TEXT,
         "resources": some_of("requests limits claims"),
         "securityContext": some_of(SECURITY),
         "podSecurityContext": some_of(POD_SECURITY),
-        **{name: TEXT for name in ("priorityClassName", "schedulerName", "runtimeClassName")},
+        **each("priorityClassName schedulerName runtimeClassName", TEXT),
         "hostUsers": SWITCH,
         "nodeSelector": TEXTS,
         "affinity": some_of("nodeAffinity podAffinity podAntiAffinity"),
         "topologySpreadConstraints": ITEMS,
         "tolerations": ITEMS,
         "dnsConfig": some_of("nameservers options searches"),
-        **{
-            name: ITEMS
-            for name in (
-                "initContainers",
-                "extraVolumes",
-                "extraVolumeMounts",
-                "extraServiceAccountVolumes",
-                "extraServiceAccountVolumeMounts",
-                "ports",
-            )
-        },
-        **{name: some_of(PROBE) for name in ("livenessProbe", "readinessProbe", "startupProbe")},
+        **each(
+            "initContainers extraVolumes extraVolumeMounts extraServiceAccountVolumes extraServiceAccountVolumeMounts ports",
+            ITEMS,
+        ),
+        **each("livenessProbe readinessProbe startupProbe", some_of(PROBE)),
         "rbac": keys({"create": SWITCH, "tokenReviews": SWITCH}),
         "serviceAccount": keys({"create": SWITCH, "name": TEXT, "annotations": TEXTS, "automountServiceAccountToken": SWITCH}),
         "automountServiceAccountToken": SWITCH,
@@ -212,20 +204,12 @@ def values_schema() -> Schema:
                 "extraEgress": ITEMS,
             }
         ),
-        **{name: TEXT for name in ("nameOverride", "fullnameOverride", "namespaceOverride")},
-        **{
-            name: TEXTS
-            for name in (
-                "commonLabels",
-                "deploymentAnnotations",
-                "cronJobAnnotations",
-                "cronJobLabels",
-                "jobAnnotations",
-                "jobLabels",
-                "podAnnotations",
-                "podLabels",
-            )
-        },
+        **each("nameOverride fullnameOverride namespaceOverride", TEXT),
+        **each(
+            "commonLabels deploymentAnnotations cronJobAnnotations cronJobLabels jobAnnotations jobLabels "
+            "podAnnotations podLabels",
+            TEXTS,
+        ),
         "podSecurityPolicy": keys({"create": SWITCH}),
         # Helm's own: values that a parent chart hands to all its charts.
         "global": {"type": ["object", "null"]},

@@ -59,7 +59,9 @@ def table(text: str) -> str:
 def undescribed(text: str) -> list[str]:
     """Return the paths of values that neither they nor what they are part of describes."""
     described = {row.path for row in rows(text)}
-    return [path for path in _leaves(yaml.safe_load(text), "") if not any(f"{path}.".startswith(f"{known}.") for known in described)]
+    return [
+        path for path in _leaves(yaml.safe_load(text), "") if not any(f"{path}.".startswith(f"{known}.") for known in described)
+    ]
 
 
 def _leaves(values: Mapping[str, Any], prefix: str) -> Iterator[str]:

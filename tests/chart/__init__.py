@@ -1,0 +1,1 @@
+"""Tests of the Helm chart and the plain manifests: rendered offline by Helm's own engine, checked against the API's schemas."""
