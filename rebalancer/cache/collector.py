@@ -7,6 +7,22 @@ from __future__ import annotations
 
 import gc
 
+EVERY = 2_000
+
+
+class WhileFilling:
+    """Freezes now and then while a cache is filled for the first time, when every full collection would visit all of it."""
+
+    def __init__(self) -> None:
+        """Start with nothing counted."""
+        self._count = 0
+
+    def count(self) -> None:
+        """Take note of one more value."""
+        self._count += 1
+        if self._count % EVERY == 1:
+            gc.freeze()
+
 
 def freeze() -> None:
     """Take everything that lives now out of the collector's sight; reference counting still frees it.

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from rebalancer.cache.assumed import Assumptions
+from rebalancer.cache.collector import WhileFilling
 from rebalancer.cache.facts import node_facts, pod_facts
 from rebalancer.cache.freshness import STALE_DISCONNECTED_SECONDS, STALE_SILENT_SECONDS, Freshness
 from rebalancer.cache.pods import NOWHERE, PodTable, PodTableBuilder, alike
@@ -74,6 +75,7 @@ class Cache:
         self._tables = {kind: Table() for kind in PARSERS if kind != "Pod"}
         self._views = views(self._tables)
         self._assumed = Assumptions()
+        self._filling = WhileFilling()
         self._placed: tuple[int, int, dict[str, tuple[Pod, ...]], tuple[Pod, ...]] | None = None
         self._pod_changes = 0
 
@@ -87,7 +89,11 @@ class Cache:
             def parse_pod(raw: bytes | msgspec.Raw) -> Any:
                 pod: Pod = parse(raw, interner)
                 known = self.pod_named(pod.namespace, pod.name)
-                return known if known is not None and alike(known, pod) else pod
+                if known is None:
+                    if not self.freshness.synced("Pod"):
+                        self._filling.count()
+                    return pod
+                return known if alike(known, pod) else pod
 
             return parse_pod
         values = self._tables[kind]
