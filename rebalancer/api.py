@@ -63,7 +63,7 @@ def place(
 ) -> Placement:
     """Say where kube-scheduler would put a pod.
 
-    objects: the cluster, as for ``evaluate``; what lacks a node in it waits and holds no room. pod: the pod as it would be created.
+    objects: the cluster, as for ``evaluate``; what lacks a node in it waits and holds no room. pod: as it would be created.
     Raises ParseError where the pod is malformed, InputError where the scheduler configuration is.
     """
     interner = Interner()
