@@ -39,7 +39,7 @@ class Neighbours:
             if self.concerns(other):
                 for node, live, dying in state.placed(other):
                     self.change(other, node, live, dying)
-        state.follow(self)
+        state.follow_terms(self, shape.namespace)
         self._near = state.count_all(shape.affinity) if shape.affinity else None
         self._apart = self._counted(shape.anti_affinity)
         self._preferred: list[tuple[int, AffinityTerm, PodCount]] = []

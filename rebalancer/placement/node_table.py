@@ -92,6 +92,7 @@ class NodeTable:
         self._scalars: dict[str, Ints] = {}
         self._masks: dict[Requirement, Bools] = {}
         self._images: dict[str, tuple[int, Bools]] = {}
+        self._image_names: frozenset[str] | None = None
         self.everywhere: Bools = np.ones(self.size, dtype=np.bool_)
         self.nothing: Ints = np.zeros(self.size, dtype=np.int64)
         self.nowhere: Bools = np.zeros(self.size, dtype=np.bool_)
@@ -196,12 +197,15 @@ class NodeTable:
 
     def image(self, name: str) -> tuple[int, Bools]:
         """Return the size in bytes of an image (as the first node by name has it; 0 where none has it) and who has it."""
+        if self._image_names is None:
+            self._image_names = frozenset().union(*(node.images for node in self.nodes))
+        if name not in self._image_names:
+            return 0, self.nowhere
         found = self._images.get(name)
         if found is None:
             sizes = [node.images.get(name) for node in self.nodes]
-            size = next((size for size in sizes if size is not None), None)
+            size = next(size for size in sizes if size is not None)
             if len(self._images) >= _MOST_MASKS:
                 self._images.clear()
-            present = self.nowhere if size is None else np.array([size is not None for size in sizes], dtype=np.bool_)
-            found = self._images[name] = size or 0, present
+            found = self._images[name] = size, np.array([size is not None for size in sizes], dtype=np.bool_)
         return found

@@ -9,6 +9,7 @@ Which pods count: as in kube-scheduler, all that are bound and have not finished
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from rebalancer.model.pod import Pod, PodShape
 from rebalancer.model.snapshot import Snapshot
@@ -16,6 +17,7 @@ from rebalancer.placement.node_table import NodeTable
 
 Sums = tuple[int, int, int, int, int, int]
 Places = dict[PodShape, dict[str, int]]
+_Key = TypeVar("_Key", str, str | None)
 
 _DISKS = frozenset({"gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd"})
 _CLAIMS = frozenset({"persistentVolumeClaim"})
@@ -35,13 +37,53 @@ def has_disks(shape: PodShape) -> bool:
     return any(volume.kind in _DISKS or volume.kind in _CLAIMS for volume in shape.volumes)
 
 
+class ShapeIndex:
+    """Shapes by what makes them matter to others.
+
+    namespaces: by their own namespace. terms: those with inter-pod terms, by whom they reach (see ``reached``).
+    ports, disks: those with host ports, with claims or in-tree disks.
+    """
+
+    __slots__ = ("disks", "namespaces", "ports", "terms")
+
+    def __init__(self) -> None:
+        self.namespaces: dict[str, dict[PodShape, None]] = {}
+        self.terms: dict[str | None, dict[PodShape, None]] = {}
+        self.ports: dict[PodShape, None] = {}
+        self.disks: dict[PodShape, None] = {}
+
+    def add(self, shape: PodShape) -> None:
+        """Enter a shape wherever it belongs."""
+        self.namespaces.setdefault(shape.namespace, {})[shape] = None
+        for namespace in reached(shape):
+            self.terms.setdefault(namespace, {})[shape] = None
+        if shape.host_ports:
+            self.ports[shape] = None
+        if shape.volumes and has_disks(shape):
+            self.disks[shape] = None
+
+    def discard(self, shape: PodShape) -> None:
+        """Take a shape out everywhere."""
+        _drop(self.namespaces, shape.namespace, shape)
+        for namespace in reached(shape):
+            _drop(self.terms, namespace, shape)
+        self.ports.pop(shape, None)
+        self.disks.pop(shape, None)
+
+
+def _drop(groups: dict[_Key, dict[PodShape, None]], key: _Key, shape: PodShape) -> None:
+    group = groups[key]
+    del group[shape]
+    if not group:
+        del groups[key]
+
+
 class BucketCache:
     """Sums and indexes of the bound pods of one snapshot, brought up to date by ``refresh``.
 
     table: the nodes' columns. version: changes with every refresh; who reads lazily checks it.
     live, dying: shape to node to how many pods; terminating ones are in ``dying``.
-    namespaces: the shapes of a namespace. terms: the shapes with inter-pod terms by whom they reach (see ``reached``).
-    ports, disks: the shapes with host ports, with claims or in-tree disks.
+    shapes: all of them, by what makes them matter.
     daemons: DaemonSet (its uid) to node to how many of its pods; daemon_shapes: one shape of each.
     """
 
@@ -51,10 +93,7 @@ class BucketCache:
         self.version = 0
         self.live: Places = {}
         self.dying: Places = {}
-        self.namespaces: dict[str, dict[PodShape, None]] = {}
-        self.terms: dict[str | None, dict[PodShape, None]] = {}
-        self.ports: dict[PodShape, None] = {}
-        self.disks: dict[PodShape, None] = {}
+        self.shapes = ShapeIndex()
         self.daemons: dict[str, dict[str, int]] = {}
         self.daemon_shapes: dict[str, PodShape] = {}
         self._buckets: dict[str, tuple[Pod, ...]] = {}
@@ -111,7 +150,7 @@ class BucketCache:
             nodes = places.get(shape)
             if nodes is None:
                 nodes = places[shape] = {}
-                self._appear(shape)
+                self.shapes.add(shape)
             nodes[node] = nodes.get(node, 0) + 1
             owner = shape.owner
             if owner is not None and owner.kind == "DaemonSet":
@@ -132,34 +171,11 @@ class BucketCache:
             places = self.live if pod.deleted_at is None else self.dying
             if _take(places[shape], node):
                 del places[shape]
-                self._vanish(shape)
+                if shape not in self.live and shape not in self.dying:
+                    self.shapes.discard(shape)
             owner = shape.owner
             if owner is not None and owner.kind == "DaemonSet" and _take(self.daemons[owner.uid], node):
                 del self.daemons[owner.uid], self.daemon_shapes[owner.uid]
-
-    def _appear(self, shape: PodShape) -> None:
-        self.namespaces.setdefault(shape.namespace, {})[shape] = None
-        for namespace in reached(shape):
-            self.terms.setdefault(namespace, {})[shape] = None
-        if shape.host_ports:
-            self.ports[shape] = None
-        if shape.volumes and has_disks(shape):
-            self.disks[shape] = None
-
-    def _vanish(self, shape: PodShape) -> None:
-        if shape in self.live or shape in self.dying:
-            return
-        siblings = self.namespaces[shape.namespace]
-        del siblings[shape]
-        if not siblings:
-            del self.namespaces[shape.namespace]
-        for index in (self.ports, self.disks):
-            index.pop(shape, None)
-        for namespace in reached(shape):
-            shapes = self.terms[namespace]
-            shapes.pop(shape, None)
-            if not shapes:
-                del self.terms[namespace]
 
 
 def _take(nodes: dict[str, int], node: str) -> bool:

@@ -36,7 +36,7 @@ class PortUse:
             if self._count.concerns(other):
                 for node, live, dying in state.placed(other):
                     self._count.change(other, node, live, dying)
-        state.follow(self._count)
+        state.follow_pods(self._count, None)
 
     def taken(self) -> Bools:
         """Return the nodes where a port is taken."""

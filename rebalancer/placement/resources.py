@@ -142,23 +142,26 @@ def _evenness(resources: list[tuple[Ints, Ints]], size: int) -> Ints:
         np.where(present, np.minimum(used / np.maximum(amount, 1), 1.0), 0.0)
         for present, (amount, used) in zip(offered, resources, strict=True)
     ]
+    if len(shares) == 2 and all(present.all() for present in offered):
+        # The usual case, for which kube-scheduler halves the difference; the general formula would round differently.
+        deviation = np.abs((shares[0] - shares[1]) / 2)
+    else:
+        deviation = _deviation(offered, shares, size)
+    return ((1 - deviation) * float(MAX_SCORE)).astype(np.int64)
+
+
+def _deviation(offered: list[Bools], shares: list[Floats], size: int) -> Floats:
+    """Return the standard deviation of the shares that each node has; 0 where it has only one."""
     count: Ints = np.zeros(size, dtype=np.int64)
     total: Floats = np.zeros(size)
+    alternating: Floats = np.zeros(size)
     for present, share in zip(offered, shares, strict=True):
+        alternating = alternating + np.where(count == 0, share, -share)
         count += present
         total = total + share
     mean = total / np.maximum(count, 1)
     squares: Floats = np.zeros(size)
     for present, share in zip(offered, shares, strict=True):
         squares = squares + np.where(present, (share - mean) * (share - mean), 0.0)
-    deviation = np.where(count > 2, np.sqrt(squares / np.maximum(count, 1)), 0.0)
-    # With two resources kube-scheduler halves the difference, which rounds differently from the general formula.
-    pairs = count == 2
-    if pairs.any():
-        alternating = np.zeros(size)
-        seen: Ints = np.zeros(size, dtype=np.int64)
-        for present, share in zip(offered, shares, strict=True):
-            alternating = alternating + np.where(present, np.where(seen == 0, share, -share), 0.0)
-            seen += present
-        deviation = np.where(pairs, np.abs(alternating / 2), deviation)
-    return ((1 - deviation) * float(MAX_SCORE)).astype(np.int64)
+    general = np.where(count > 2, np.sqrt(squares / np.maximum(count, 1)), 0.0)
+    return np.where(count == 2, np.abs(alternating / 2), general)

@@ -6,8 +6,8 @@ The filters and scores that read them are in modules of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from rebalancer.model.selector import LabelSelector
 from rebalancer.model.snapshot import Snapshot
 from rebalancer.model.workload import Workload
 from rebalancer.placement.arrays import Ints
-from rebalancer.placement.occupancy import BucketCache, has_disks, reached
+from rebalancer.placement.occupancy import BucketCache, ShapeIndex, reached
 
 
 class Follower(Protocol):
@@ -29,6 +29,9 @@ class Follower(Protocol):
         """Take up that this many pods of the shape came to (or, negative, left) a node."""
 
 
+_Shapes: TypeAlias = Mapping[PodShape, None] | None
+_Group: TypeAlias = tuple[str, str | None]
+_PODS, _TERMS = "pods", "terms"
 _MOST_SPARSE = 256
 
 
@@ -94,8 +97,10 @@ class ClusterState:
         self.version = 0
         self._last_version = 0
         self._changes: dict[PodShape, dict[int, list[int]]] = {}
-        self._followers: list[Follower] = []
-        self._audience: dict[PodShape, tuple[int, list[Follower]]] = {}
+        self._moved = ShapeIndex()
+        self._followers: dict[_Group, list[Follower]] = {}
+        self._groups: dict[PodShape, tuple[_Group, ...]] = {}
+        self._audience: dict[tuple[PodShape, _Group], tuple[int, list[Follower]]] = {}
         self._counts: dict[tuple[object, ...], PodCount] = {}
         self._workloads: dict[tuple[str, str, str], Workload] | None = None
 
@@ -136,7 +141,11 @@ class ClusterState:
             self._tick()
         for follower in self._followers_of(shape):
             follower.change(shape, node, live, dying)
-        change = self._changes.setdefault(shape, {}).setdefault(node, [0, 0])
+        changes = self._changes.get(shape)
+        if changes is None:
+            changes = self._changes[shape] = {}
+            self._moved.add(shape)
+        change = changes.setdefault(node, [0, 0])
         change[0] += live
         change[1] += dying
 
@@ -148,16 +157,33 @@ class ClusterState:
         """Declare that changes have been undone, so that what was computed under that version holds again."""
         self.version = version
 
-    def _followers_of(self, shape: PodShape) -> list[Follower]:
-        seen, audience = self._audience.get(shape, (0, []))
-        if seen < len(self._followers):
-            audience += [follower for follower in self._followers[seen:] if follower.concerns(shape)]
-            self._audience[shape] = len(self._followers), audience
-        return audience
+    def _followers_of(self, shape: PodShape) -> Iterator[Follower]:
+        """Yield who is concerned; followers are asked once per shape."""
+        for group in self._groups.get(shape) or self._groups.setdefault(shape, self._groups_of(shape)):
+            seen, audience = self._audience.get((shape, group), (0, []))
+            followers = self._followers.get(group, ())
+            if seen < len(followers):
+                audience += [follower for follower in followers[seen:] if follower.concerns(shape)]
+                self._audience[shape, group] = len(followers), audience
+            yield from audience
 
-    def follow(self, follower: Follower) -> None:
-        """Keep something up to date from now on."""
-        self._followers.append(follower)
+    def _groups_of(self, shape: PodShape) -> tuple[_Group, ...]:
+        reach = reached(shape)
+        asked: Iterable[_Group] = ((_TERMS, namespace) for namespace in reach)
+        if None in reach:
+            asked = (group for group in self._followers if group[0] == _TERMS)
+        return ((_PODS, shape.namespace), (_PODS, None), *asked)
+
+    def follow_pods(self, follower: Follower, namespace: str | None) -> None:
+        """Keep something up to date that depends on the pods of a namespace, or of any."""
+        self._followers.setdefault((_PODS, namespace), []).append(follower)
+
+    def follow_terms(self, follower: Follower, namespace: str) -> None:
+        """Keep something up to date that depends on the pods whose inter-pod terms reach a namespace."""
+        if (_TERMS, namespace) not in self._followers:
+            self._followers[_TERMS, namespace] = []
+            self._groups.clear()  # Shapes that reach every namespace have one group more.
+        self._followers[_TERMS, namespace].append(follower)
 
     def placed(self, shape: PodShape) -> Iterator[tuple[int, int, int]]:
         """Yield node, live pods and dying pods of a shape; a node may come more than once, and then the numbers add up."""
@@ -179,31 +205,23 @@ class ClusterState:
 
     def shapes(self, namespace: str | None = None) -> Iterator[PodShape]:
         """Yield the shapes of a namespace, or all, that are somewhere or were moved."""
-        known = self.cache.namespaces
-        for shapes in known.values() if namespace is None else (known.get(namespace, {}),):
-            yield from shapes
-        for shape in self._changes:
-            if (namespace is None or shape.namespace == namespace) and shape not in known.get(shape.namespace, {}):
-                yield shape
+        known, moved = self.cache.shapes.namespaces, self._moved.namespaces
+        for name in dict.fromkeys((*known, *moved)) if namespace is None else (namespace,):
+            yield from _joined(known.get(name), moved.get(name))
 
     def shapes_with_terms(self, namespace: str) -> Iterator[PodShape]:
         """Yield the shapes that have inter-pod terms which may mean pods of a namespace."""
+        known, moved = self.cache.shapes.terms, self._moved.terms
         for reach in (namespace, None):
-            yield from self._special(self.cache.terms.get(reach, {}), lambda shape, reach=reach: reach in reached(shape))  # type: ignore[misc]
+            yield from _joined(known.get(reach), moved.get(reach))
 
     def shapes_with_ports(self) -> Iterator[PodShape]:
         """Yield the shapes that take host ports."""
-        yield from self._special(self.cache.ports, lambda shape: bool(shape.host_ports))
+        yield from _joined(self.cache.shapes.ports, self._moved.ports)
 
     def shapes_with_disks(self) -> Iterator[PodShape]:
         """Yield the shapes that use claims or in-tree disks."""
-        yield from self._special(self.cache.disks, has_disks)
-
-    def _special(self, known: dict[PodShape, None], wanted: Callable[[PodShape], bool]) -> Iterator[PodShape]:
-        yield from known
-        for shape in self._changes:
-            if shape not in known and wanted(shape):
-                yield shape
+        yield from _joined(self.cache.shapes.disks, self._moved.disks)
 
     def workload(self, kind: str, namespace: str, name: str) -> Workload | None:
         """Return a workload by its name, as kube-scheduler looks it up."""
@@ -243,5 +261,13 @@ class ClusterState:
                 if matches(shape):
                     for node, live, dying in self.placed(shape):
                         count.change(shape, node, live, dying)
-        self.follow(count)
+        for namespace in namespaces:
+            self.follow_pods(count, namespace)
         return count
+
+
+def _joined(known: _Shapes, moved: _Shapes) -> Iterator[PodShape]:
+    yield from known or ()
+    for shape in moved or ():
+        if not known or shape not in known:
+            yield shape

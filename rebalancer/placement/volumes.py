@@ -162,7 +162,7 @@ class VolumeRules:
             if count.concerns(other):
                 for node, live, dying in self._state.placed(other):
                     count.change(other, node, live, dying)
-        self._state.follow(count)
+        self._state.follow_pods(count, None)
         return count
 
     @property
