@@ -41,7 +41,7 @@ def evaluate(
 ) -> Plan:
     """Decide which pods of a cluster should move, and why the others should not.
 
-    objects: dicts with ``kind``; Lists are opened; kinds that are not read are passed over; a malformed object becomes a note.
+    objects: dicts with ``kind``; Lists are opened; other kinds are passed over; a malformed object becomes a note.
     policy: a DeschedulerPolicy as read from YAML, or a Policy. now: the moment to decide for, with a time zone.
     placement: ``required``, ``fit`` or ``off``. guards: what settings add; None for only what the policy says.
     scheduler: a KubeSchedulerConfiguration as read from YAML; None for kube-scheduler's defaults.
@@ -71,13 +71,21 @@ def place(
     return predict(snapshot, incoming_pod(pod, snapshot, interner), typed_scheduler(scheduler))
 
 
-def snapshot_of_objects(objects: Iterable[Mapping[str, Any]], now: datetime) -> tuple[Snapshot, tuple[str, ...]]:
-    """Return the snapshot that objects make up, and what a reader should know of them: problems and missing kinds."""
+def snapshot_of_objects(
+    objects: Iterable[Mapping[str, Any]], now: datetime, *, complete: bool = False
+) -> tuple[Snapshot, tuple[str, ...]]:
+    """Return the snapshot that objects make up, and what a reader should know of them: problems and missing kinds.
+
+    complete: the objects are all that there are, so a kind without any is not missing.
+    """
     if now.tzinfo is None:
         raise ValueError("now must have a time zone")
     parsed = parse_objects(objects)
     snapshot = parsed.snapshot(now.timestamp())
-    return snapshot, (*(f"skipped: {problem}" for problem in parsed.problems), *missing_notes(snapshot.missing))
+    return snapshot, (
+        *(f"skipped: {problem}" for problem in parsed.problems),
+        *(() if complete else missing_notes(snapshot.missing)),
+    )
 
 
 def typed_policy(policy: Mapping[str, Any] | Policy, snapshot: Snapshot, *, source: str = "policy") -> Policy:

@@ -6,9 +6,9 @@ On a dump none of them imports the Kubernetes client.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
@@ -16,6 +16,9 @@ import typer
 from rebalancer.cli.reading import read_bytes, read_document, read_input, read_objects, read_time
 from rebalancer.errors import InputError, Mistake
 from rebalancer.parse.spelling import nearest_name
+
+if TYPE_CHECKING:
+    from rebalancer.decide.guards import Guards
 
 
 class Output(StrEnum):
@@ -164,22 +167,24 @@ class Inputs:
             environment["REBALANCER_POLICY_FILE"] = policy
         settings = load_settings(environment)
         moment = read_time(now)
+        unread: list[str] = []
+        objects: Sequence[Mapping[str, Any]]
         if dump is None:
-            from rebalancer.service import list_objects
+            from rebalancer.cli.live import live_objects
 
-            objects = list_objects(settings)
+            objects, unread = live_objects(settings)
         else:
             objects = read_objects(dump)
-        self.snapshot, self.notes = snapshot_of_objects(objects, moment)
+        self.snapshot, self.notes = snapshot_of_objects(objects, moment, complete=dump is None)
         loaded = load_policy(settings, environment, read=read_bytes)
-        self.notes = (*loaded.warnings, *self.notes)
+        self.notes = (*loaded.warnings, *unread, *self.notes)
         self.policy = typed_policy(loaded.policy, self.snapshot, source=policy or settings.policy.policy_file or "environment")
         self.placement = placement_mode(placement or settings.mode.placement)
         path = scheduler or settings.cluster.scheduler_config_file
         self.scheduler = typed_scheduler(read_document(path, "a KubeSchedulerConfiguration") if path else None)
-        self.guards = None
+        self.guards: Guards | None = None
         if guards:
-            from rebalancer.service import guards_of
+            from rebalancer.service.evaluation import guards_of
 
             self.guards = guards_of(settings)
 

@@ -66,7 +66,7 @@ class Evaluation:
         """Return the plan. Raises PolicyError where the policy names a priority class that does not exist."""
         classes = {each.name: each.value for each in snapshot.priority_classes.values()}
         policy = without_profiles(resolve_priority_classes(self._in_force.policy, classes), circumstances.closed_profiles)
-        guards = self._guards(circumstances)
+        guards = guards_of(self._settings, circumstances)
         mode = PlacementMode(self._settings.mode.placement)
         if circumstances.distrust_landings and mode is PlacementMode.REQUIRED:
             mode = PlacementMode.FIT
@@ -78,24 +78,22 @@ class Evaluation:
             return await self._beside(compute)
         return await beside_the_loop(compute, name="evaluation")
 
-    def _guards(self, circumstances: Circumstances) -> Guards:
-        caps, mode = self._settings.caps, self._settings.mode
-        return Guards(
-            node=caps.cap_node,
-            namespace=caps.cap_namespace,
-            workload=caps.cap_workload,
-            total=caps.cap_total,
-            protected_namespaces=frozenset(mode.protected_namespaces),
-            cooldowns=circumstances.cooling,
-            protect_single_replicas=mode.single_replica == "skip",
-            stopped=circumstances.stopped,
-            spent=Spent(
-                circumstances.evicted_total,
-                circumstances.evicted_by_node,
-                circumstances.evicted_by_namespace,
-                circumstances.evicted_by_workload,
-            ),
-        )
+
+def guards_of(settings: Settings, circumstances: Circumstances | None = None) -> Guards:
+    """Return what the settings, and the circumstances of a run, add to a policy."""
+    caps, mode = settings.caps, settings.mode
+    now = circumstances or Circumstances()
+    return Guards(
+        node=caps.cap_node,
+        namespace=caps.cap_namespace,
+        workload=caps.cap_workload,
+        total=caps.cap_total,
+        protected_namespaces=frozenset(mode.protected_namespaces),
+        cooldowns=now.cooling,
+        protect_single_replicas=mode.single_replica == "skip",
+        stopped=now.stopped,
+        spent=Spent(now.evicted_total, now.evicted_by_node, now.evicted_by_namespace, now.evicted_by_workload),
+    )
 
 
 def without_profiles(policy: Policy, names: frozenset[str]) -> Policy:
