@@ -126,6 +126,8 @@ def _move(index: dict[str, Bucket], old: Pod | None, new: Pod | None, old_key: s
     if old is not None and old_key is not None:
         bucket = index[old_key]
         place = bisect_left(bucket, old.uid, key=_uid)
+        while bucket[place] is not old:
+            place += 1
         if old_key == new_key and new is not None and new.uid == old.uid:
             index[old_key] = (*bucket[:place], new, *bucket[place + 1 :])
             return

@@ -25,6 +25,8 @@ class Clock:
 def a_pod(name: str, *, node: str = "", uid: str = "", namespace: str = "s", owner: str = "rs", **more: Any) -> dict[str, Any]:
     """A pod. more: ``phase``, ``ready``, ``deleted``, ``restarts``, ``app``."""
     metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": uid or f"uid-{name}"}
+    if namespace != "s":
+        metadata["uid"] += f"-{namespace}"
     metadata["labels"] = {"app": more.get("app", "web")}
     if owner:
         metadata["ownerReferences"] = [
