@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
@@ -15,12 +15,11 @@ settings.load_profile("ci")
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No variable of the outer environment may steer a test."""
     for name in list(os.environ):
         if name.startswith(("REBALANCER_", "KUBE", "OTEL_")):
             monkeypatch.delenv(name)
-    yield
 
 
 @pytest_asyncio.fixture(autouse=True, loop_scope="function")

@@ -20,7 +20,9 @@ POD: dict[str, Any] = {"kind": "Pod", "metadata": {"name": "p"}}
     [
         pytest.param(json.dumps({"kind": "List", "items": [NODE, POD]}), id="a List"),
         pytest.param(json.dumps([NODE, POD]), id="an array"),
-        pytest.param(json.dumps([{"kind": "List", "items": [NODE]}, {"kind": "PodList", "items": [POD]}]), id="an array of lists"),
+        pytest.param(
+            json.dumps([{"kind": "List", "items": [NODE]}, {"kind": "PodList", "items": [POD]}]), id="an array of lists"
+        ),
         pytest.param(json.dumps(NODE) + "\n" + json.dumps(POD), id="an object on each line"),
         pytest.param(yaml.safe_dump_all([NODE, POD]), id="several YAML documents"),
         pytest.param("---\n---\n" + yaml.safe_dump({"kind": "List", "items": [NODE, POD]}), id="YAML with empty documents"),
