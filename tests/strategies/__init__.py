@@ -1,0 +1,1 @@
+"""Tests of what should move, what may move, and what is decided."""
