@@ -125,7 +125,7 @@ class LogListener:
         for (profile, strategy), group in groupby(plan.nodes, key=lambda each: (each.profile, each.strategy)):
             self._log.info("nodes classified", run=looked.number, profile=profile, strategy=strategy, **_classes(list(group)))
         for note in plan.notes:
-            self._log.warning("note", run=looked.number, note=note)
+            self._log.info("note", run=looked.number, note=note)
         self._log.info(
             "evaluated",
             run=looked.number,
