@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 from helm_python import Chart
 
+from deploy.dashboard import dashboard
 from deploy.schema import value_name, values_schema
 from deploy.table import table
 from rebalancer import __version__
@@ -46,6 +47,7 @@ def outputs() -> Iterator[tuple[Path, str]]:
     values = _between((CHART / "values.yaml").read_text(), "  # settings: ", _settings())
     yield CHART / "values.yaml", values
     yield CHART / "values.schema.json", json.dumps(values_schema(), indent=2, ensure_ascii=False) + "\n"
+    yield CHART / "dashboards" / "rebalancer.json", dashboard()
     yield CHART / "README.md", _between((CHART / "README.md").read_text(), "<!-- values: ", table(values) + "\n")
     chart = (CHART / "Chart.yaml").read_text()
     chart = re.sub(r"^version: .*$", f"version: {__version__}", chart, flags=re.MULTILINE)

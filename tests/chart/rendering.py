@@ -55,8 +55,8 @@ def environment(values: dict[str, Any]) -> dict[str, str]:
 
 def policy_text(values: dict[str, Any]) -> str:
     """Return the policy document in the ConfigMap."""
-    text: str = only("ConfigMap", values)["data"]["policy.yaml"]
-    return text
+    (text,) = [found["data"]["policy.yaml"] for found in of_kind("ConfigMap", values) if "policy.yaml" in found["data"]]
+    return str(text)
 
 
 def notes(values: dict[str, Any]) -> str:

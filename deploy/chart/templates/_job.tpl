@@ -1,9 +1,10 @@
 {{/* What one run is, whether a CronJob starts it or Helm. */}}
 {{- define "rebalancer.jobSpec" -}}
 backoffLimit: {{ int .Values.backoffLimit }}
-{{- with .Values.activeDeadlineSeconds }}
-activeDeadlineSeconds: {{ int . }}
-{{- end }}
+{{- $settings := fromJson (include "rebalancer.settings" .) }}
+{{- $run := ceil (float64 (default 600 (get $settings "runDeadlineSeconds"))) }}
+# A Job that waits for a lease that another holds must not keep the next one from starting for ever.
+activeDeadlineSeconds: {{ int (default (addf $run 300) .Values.activeDeadlineSeconds) }}
 {{- if not (kindIs "invalid" .Values.ttlSecondsAfterFinished) }}
 ttlSecondsAfterFinished: {{ int .Values.ttlSecondsAfterFinished }}
 {{- end }}

@@ -116,7 +116,7 @@ containers:
       - name: http
         containerPort: {{ include "rebalancer.port" .root }}
         protocol: TCP
-    {{- range $name, $path := dict "startupProbe" "/readyz" "livenessProbe" "/healthz" "readinessProbe" "/readyz" }}
+    {{- range $name, $path := dict "startupProbe" "/healthz" "livenessProbe" "/healthz" "readinessProbe" "/readyz" }}
     {{- with get $values $name }}
     {{ $name }}:
       httpGet:
