@@ -84,7 +84,7 @@ class BucketCache:
     table: the nodes' columns. version: changes with every refresh; who reads lazily checks it.
     live, dying: shape to node to how many pods; terminating ones are in ``dying``.
     shapes: all of them, by what makes them matter.
-    daemons: DaemonSet (its uid) to node to how many of its pods; daemon_shapes: one shape of each.
+    daemons: DaemonSet (its uid) to node to how many of its pods.
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,6 @@ class BucketCache:
         self.dying: Places = {}
         self.shapes = ShapeIndex()
         self.daemons: dict[str, dict[str, int]] = {}
-        self.daemon_shapes: dict[str, PodShape] = {}
         self._buckets: dict[str, tuple[Pod, ...]] = {}
         self._sums: dict[str, Sums] = {}
         self._scalars: dict[str, dict[str, int]] = {}
@@ -156,7 +155,6 @@ class BucketCache:
             if owner is not None and owner.kind == "DaemonSet":
                 mine = self.daemons.setdefault(owner.uid, {})
                 mine[node] = mine.get(node, 0) + 1
-                self.daemon_shapes[owner.uid] = shape
         self._sums[node] = (cpu, memory, ephemeral, count, nonzero_cpu, nonzero_memory)
         if scalars:
             self._scalars[node] = scalars
@@ -175,7 +173,7 @@ class BucketCache:
                     self.shapes.discard(shape)
             owner = shape.owner
             if owner is not None and owner.kind == "DaemonSet" and _take(self.daemons[owner.uid], node):
-                del self.daemons[owner.uid], self.daemon_shapes[owner.uid]
+                del self.daemons[owner.uid]
 
 
 def _take(nodes: dict[str, int], node: str) -> bool:

@@ -13,6 +13,8 @@ from rebalancer.placement.arrays import Bools
 from rebalancer.placement.node_filters import affinity_admits, cordon_admits, taints_admit
 from rebalancer.placement.state import ClusterState
 
+_FRESH_SECONDS = 600.0
+
 
 def waiting(unplaced: Iterable[Pod]) -> list[Pod]:
     """Return the pods that a scheduler will look at: nominated ones first, then by priority, then the oldest.
@@ -26,9 +28,12 @@ def waiting(unplaced: Iterable[Pod]) -> list[Pod]:
 def daemon_reservations(state: ClusterState) -> Iterator[tuple[PodShape, Bools]]:
     """Yield for each DaemonSet one shape and the nodes that should run it and do not yet.
 
-    What a DaemonSet wants is read off its pods elsewhere, without the node that each of them names.
+    What a DaemonSet wants is read off its pod on the first node by name that has one, without the node that this pod names.
     """
     cache = state.cache
+    fresh = _fresh_nodes(state)
+    if not fresh.any():
+        return
     coming: dict[str, set[int]] = {}
     for shape, node in state.arrivals():
         owner = shape.owner
@@ -38,7 +43,8 @@ def daemon_reservations(state: ClusterState) -> Iterator[tuple[PodShape, Bools]]
         there = cache.daemons[uid]
         if len(there) >= state.size:
             continue
-        shape = cache.daemon_shapes[uid]
+        first = state.snapshot.pods[min(there)]
+        shape = next(pod.shape for pod in first if not pod.finished and pod.shape.owner and pod.shape.owner.uid == uid)
         anywhere = unpinned(shape)
         wanted = (
             affinity_admits(state.table, anywhere) & cordon_admits(state.table, anywhere) & taints_admit(state.table, anywhere)
@@ -46,9 +52,15 @@ def daemon_reservations(state: ClusterState) -> Iterator[tuple[PodShape, Bools]]
         absent = np.ones(state.size, dtype=np.bool_)
         absent[[state.table.index[node] for node in there]] = False
         absent[list(coming.get(uid, ()))] = False
-        wanted &= absent
+        wanted = wanted & absent & fresh
         if wanted.any():
             yield shape, wanted
+
+
+def _fresh_nodes(state: ClusterState) -> Bools:
+    """Return the nodes that have come, or become Ready, lately: an older one runs what it is going to run."""
+    since = state.snapshot.now - _FRESH_SECONDS
+    return np.array([max(node.created_at, node.ready_since or 0.0) >= since for node in state.table.nodes], dtype=np.bool_)
 
 
 def unpinned(shape: PodShape) -> PodShape:

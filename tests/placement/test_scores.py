@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rebalancer.model.selector import NodeSelector, NodeSelectorTerm, Operator, Requirement
 from rebalancer.placement.profile import SchedulerConfig, SchedulerProfile, ScoringKind, ScoringStrategy
 from rebalancer.placement.scoring import full_name
 from tests.placement.builders import Document, a_node, a_pod, a_taint, a_term, on_nodes, placed
@@ -165,3 +166,58 @@ def test_disabled_plugin_neither_scores_nor_filters() -> None:
     placement = placed([a_node("n0", cordoned=True), a_node("n1", "1")], a_pod("p", "2"), SchedulerConfig((profile,)))
     assert placement.tied == ("n0", "n1")
     assert set(placement.scores.values()) == {0}
+
+
+def test_balanced_allocation_over_other_resources() -> None:
+    """With three resources the standard deviation is taken; a resource that a node lacks does not count there."""
+    resources = (("cpu", 1), ("memory", 1), ("ephemeral-storage", 1), ("example.com/gpu", 1))
+    config = SchedulerConfig((SchedulerProfile(balanced_resources=resources),))
+    full = a_node("n0", "4", "4Gi", extra={"ephemeral-storage": "4Gi"})
+    half = a_node("n1", "4", "4Gi", extra={"ephemeral-storage": "4Gi"})
+    plugins = placed(
+        [full, half, a_node("n2", "4", "4Gi"), a_pod("x", "2", on="n1")], a_pod("p", "2", "2Gi"), config
+    ).plugin_scores
+    scores = {node: each["NodeResourcesBalancedAllocation"] for node, each in plugins.items()}
+    # n0: 50, 50, 0 against nothing. n1: 100, 50, 0 against 50, 0, 0. n2: 50, 50 against nothing.
+    assert scores == {"n0": 50 + (50 + 76 - 100) // 2, "n1": 50 + (50 + 59 - 76) // 2, "n2": 50 + (50 + 100 - 100) // 2}
+
+
+def test_preferences_of_existing_pods_may_be_ignored() -> None:
+    """ignorePreferredTermsOfExistingPods leaves their wishes out, unless the pod has wishes of its own."""
+    theirs = a_pod("x", on="n1", affinity=weighted("podAffinity", (5, a_term("y"))))
+    objects = [a_node("n0"), a_node("n1"), theirs]
+    config = SchedulerConfig((SchedulerProfile(ignore_preferred=True, hard_affinity_weight=0),))
+    plain, wishful = (
+        a_pod("p", labels={"app": "y"}),
+        a_pod("p", labels={"app": "y"}, affinity=weighted("podAffinity", (1, a_term("z")))),
+    )
+    assert "InterPodAffinity" not in placed(objects, plain, config).plugin_scores["n1"]
+    assert placed(objects, wishful, config).plugin_scores["n1"]["InterPodAffinity"] == 200
+
+
+def test_added_affinity_of_a_profile() -> None:
+    """addedAffinity is asked of every pod and has a reason of its own."""
+    pool = NodeSelector((NodeSelectorTerm((Requirement("pool", Operator.IN, ("x",)),)),))
+    config = SchedulerConfig((SchedulerProfile(added_affinity=pool),))
+    placement = placed([a_node("n0", labels={"pool": "x"}), a_node("n1")], a_pod("p"), config)
+    assert placement.filtered == {"n1": "node(s) didn't match scheduler-enforced node affinity"}
+
+
+def test_nominated_pods_of_equal_or_higher_priority_have_their_room() -> None:
+    """Room that preemption has made is denied to pods of no higher priority."""
+    objects = [a_node("n1", "1"), a_pod("waiting", "900m", nominated="n1", priority=5)]
+    assert placed(objects, a_pod("p", "500m", priority=5)).filtered == {"n1": "Insufficient cpu"}
+    assert placed(objects, a_pod("p", "500m", priority=6)).node == "n1"
+
+
+def test_answer_as_json() -> None:
+    """The JSON form holds plain values, and says why scores cannot be relied upon where that is so."""
+    assert placed([a_node("n1")], a_pod("p", schedulerName="mine")).to_dict() == {
+        "node": "n1",
+        "tied": ["n1"],
+        "landings": {"n1": 1.0},
+        "scores": {},
+        "pluginScores": {},
+        "filtered": {},
+        "unpredictable": "scheduler 'mine' is not known here, so only filters are judged",
+    }

@@ -315,7 +315,16 @@ def test_kept_cache_says_the_same_as_a_fresh_one() -> None:
     """What is kept from run to run equals what is read afresh, after pods and nodes came, changed and went."""
     cache = BucketCache()
     everything = a_crowd()
-    for chosen in (everything, everything[1:9], everything[:6], [*everything[2:], a_node("n9")], everything):
+    twins = [a_pod(name, "10m", on="n0", owner="DaemonSet/d", requests={"example.com/gpu": "1"}) for name in ("t1", "t2")]
+    for chosen in (
+        everything,
+        everything[1:9],
+        everything[:6],
+        [*everything, *twins],
+        [*everything, twins[1], a_pod("done", on="n0", phase="Succeeded")],
+        [*everything[2:], a_node("n9")],
+        everything,
+    ):
         snapshot = a_snapshot(*chosen)
         assert answers(PlacementView(snapshot, cache=cache)) == answers(PlacementView(snapshot))
 
@@ -335,3 +344,53 @@ def test_view_outlives_a_refresh_of_its_cache() -> None:
     view = PlacementView(CROWD, cache=cache)
     PlacementView(a_snapshot(*a_crowd()[:5]), cache=cache)
     assert answers(view) == answers(PlacementView(CROWD))
+
+
+def test_counts_of_many_nodes_equal_counts_of_few() -> None:
+    """A kind of pod that is on hundreds of nodes is counted as exactly as one that is on a few."""
+    nodes = [a_node(f"n{position:03d}") for position in range(300)]
+    pods = [a_pod(f"p{position}", on=f"n{position:03d}", labels={"app": "y"}) for position in range(300)]
+    view = a_view(*nodes, *pods)
+    pod = parsed(a_pod("x", affinity=apart(a_term("y"))))
+    assert view.feasible(pod) == ()
+    view.remove(pod_of(view, "p7"))
+    assert view.feasible(pod) == ("n007",)
+    view.add(pod_of(view, "p7"), "n007")
+    assert view.feasible(pod) == ()
+
+
+def test_shapes_that_reach_every_namespace_are_followed() -> None:
+    """A pod whose terms select namespaces by label keeps others away as soon as it is added, wherever they are."""
+    view = a_view(a_node("n1"), a_node("n2"))
+    first, second = parsed(a_pod("a", labels={"app": "y"})), parsed(a_pod("b", namespace="other", labels={"app": "y"}))
+    keeper = parsed(a_pod("k", affinity=apart(a_term("y", namespaceSelector={}))))
+    assert view.feasible(first) == ("n1", "n2")
+    view.add(keeper, "n1")
+    assert view.feasible(first) == view.feasible(second) == ("n2",)
+    view.remove(keeper)
+    assert view.feasible(first) == view.feasible(second) == ("n1", "n2")
+
+
+def test_extended_resources_follow() -> None:
+    """Extended resources are taken and given back like cpu."""
+    view = a_view(a_node("n1", extra={"example.com/gpu": "1"}))
+    pod = parsed(a_pod("p", requests={"example.com/gpu": "1"}))
+    view.add(pod, "n1")
+    assert view.filtered(pod) == {"n1": "Insufficient example.com/gpu"}
+    view.remove(pod)
+    assert view.feasible(pod) == ("n1",)
+
+
+def test_every_node_runs_its_daemons() -> None:
+    """Where every node has its DaemonSet pod, nothing is reserved."""
+    view = a_view(a_node("n1", "1"), a_node("n2", "1"), daemon("d-n1", "n1"), daemon("d-n2", "n2"))
+    assert view.feasible(parsed(a_pod("x", "700m"))) == ("n1", "n2")
+
+
+def test_moving_a_pod_that_is_nowhere() -> None:
+    """A pod without a node may be asked about and committed; only its stand-in takes room."""
+    view = a_view(a_node("n1", "1"), reserve=False)
+    pod = parsed(a_pod("p", "900m", owner="ReplicaSet/r"))
+    assert view.replace(pod).landings == {"n1": 1.0}
+    view.commit(pod, "n1")
+    assert view.replace(pod).node is None

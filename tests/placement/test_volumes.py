@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rebalancer.placement.profile import FILTERS, Plugin, SchedulerConfig, SchedulerProfile
 from tests.placement.builders import Document, a_node, a_pod, placed
 
 ZONE = "topology.kubernetes.io/zone"
@@ -193,3 +194,35 @@ def test_dump_without_claims_says_nothing_about_them() -> None:
 def test_dump_without_storage_classes_says_nothing_about_unbound_claims(selected: str, fits: tuple[str, ...]) -> None:
     """Where the source gave no storage classes, an unbound claim refuses only what its own selected node rules out."""
     assert placed([*NODES, a_claim(selected=selected)], using("data")).tied == fits
+
+
+def test_volume_that_is_gone() -> None:
+    """A claim bound to a volume that does not exist keeps the pod away from every node."""
+    placement = placed([*NODES, a_claim(volume="lost"), a_volume("other")], using("data"))
+    assert set(placement.filtered.values()) == {'persistentvolume "lost" not found'}
+
+
+def test_claims_to_come_count_against_the_limit() -> None:
+    """A claim that will be provisioned needs a place at the node like a volume that exists."""
+    driver = {"name": "disk.csi", "nodeID": "n1", "allocatable": {"count": 1}}
+    csi = {"kind": "CSINode", "metadata": {"name": "n1"}, "spec": {"drivers": [driver]}}
+    gone = {"kind": "CSINode", "metadata": {"name": "n9"}, "spec": {"drivers": [driver]}}
+    objects = [
+        *NODES,
+        csi,
+        gone,
+        a_class(),
+        a_claim("one", volume="pv1"),
+        a_volume("pv1"),
+        a_claim("two"),
+        using("one", name="x", on="n1"),
+    ]
+    assert placed(objects, using("two")).filtered == {"n1": "node(s) exceed max volume count"}
+    assert placed(objects, using()).filtered == {}
+
+
+def test_profile_without_volume_plugins_does_not_look_at_volumes() -> None:
+    """Disabled volume plugins object to nothing."""
+    volume_plugins = {Plugin.VOLUME_BINDING, Plugin.VOLUME_LIMITS, Plugin.VOLUME_RESTRICTIONS, Plugin.VOLUME_ZONE}
+    config = SchedulerConfig((SchedulerProfile(filters=FILTERS - volume_plugins),))
+    assert placed([*NODES, a_claim(volume="pv"), a_volume(zone="a")], using("data"), config).tied == ("n1", "n2")
