@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from random import Random  # noqa: TID251 (a fixed seed)
+from random import Random
 
 import pytest
 

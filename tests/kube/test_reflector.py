@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from random import Random  # noqa: TID251 (a fixed seed)
+from random import Random
 from typing import Any
 
 import pytest
