@@ -17,6 +17,7 @@ from rebalancer.model.snapshot import Snapshot
 from rebalancer.parse.objects import parse_objects
 from rebalancer.placement.profile import DEFAULT, SchedulerConfig, SchedulerProfile, ScoringKind, ScoringStrategy
 from rebalancer.policy import Policy, load, resolve_priority_classes
+from rebalancer.strategies.catalogue import STRATEGIES
 
 NOW = datetime(2026, 1, 15, 12, 0, tzinfo=UTC)
 DAY = 86_400.0
@@ -239,9 +240,7 @@ def a_cluster(*objects: Object | list[Object]) -> Snapshot:
 def a_document(
     strategies: Mapping[str, Mapping[str, Any] | None], *, evictor: Mapping[str, Any] | None = None, **top: Any
 ) -> Object:
-    """Return a v1alpha2 document that enables these strategies in this order. evictor: ``nodeFit: true`` unless it says otherwise."""
-    from rebalancer.strategies.catalogue import STRATEGIES
-
+    """Return a v1alpha2 document that enables these strategies in this order. evictor: ``nodeFit: true`` unless it says so."""
     plugins: dict[str, Any] = {}
     config: list[Object] = [{"name": "DefaultEvictor", "args": {"nodeFit": True, **(evictor or {})}}]
     for name, args in strategies.items():

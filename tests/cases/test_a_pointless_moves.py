@@ -65,7 +65,11 @@ def test_a2_a_preferred_node_that_is_full_is_no_better_node(mode: PlacementMode)
 def test_a2_a_preferred_node_with_room_is_taken(mode: PlacementMode) -> None:
     """A2, positive twin: with room on the better node the pod goes there."""
     snapshot = a_cluster(
-        a_node("spot-1", labels={"tier": "spot"}), a_node("od-1"), a_node("od-2"), pinned("load", "spot-1", "3000m"), liking_spot()
+        a_node("spot-1", labels={"tier": "spot"}),
+        a_node("od-1"),
+        a_node("od-2"),
+        pinned("load", "spot-1", "3000m"),
+        liking_spot(),
     )
     plan = decided(snapshot, PREFERRED, mode)
     assert moved(plan) == ["p"]

@@ -105,8 +105,8 @@ def test_b5_domains_that_the_pods_cannot_use_do_not_count(mode: PlacementMode) -
 def with_terminating(live: dict[str, int], dying: dict[str, int]) -> Snapshot:
     """Return two zones with live and terminating web pods."""
     spec = {"topologySpreadConstraints": [a_spread()]}
-    gone = [pod for node, count in dying.items() for pod in pods(count, node, prefix="dying", app="web", spec=spec, terminating=True)]
-    return a_cluster(a_node("a1", zone="a"), a_node("b1", zone="b"), web_pods(live, [a_spread()]), gone)
+    gone = [pods(count, node, prefix="dying", app="web", spec=spec, terminating=True) for node, count in dying.items()]
+    return a_cluster(a_node("a1", zone="a"), a_node("b1", zone="b"), web_pods(live, [a_spread()]), *gone)
 
 
 @MODES
