@@ -15,6 +15,10 @@ from rebalancer.placement.view import PlacementView
 
 Document = dict[str, Any]
 
+NOW = 1_800_000_000.0
+FRESH = "2027-01-15T07:50:00Z"
+"""Ten minutes before NOW."""
+
 _INTERNER = Interner()
 
 
@@ -30,11 +34,15 @@ def a_node(
     extra: Mapping[str, str] | None = None,
     images: list[Document] | None = None,
 ) -> Document:
-    """Return a node with its hostname label."""
+    """Return a node with its hostname label that joined a minute ago."""
     room = {"cpu": cpu, "memory": memory, "pods": pods, **(extra or {})}
     return {
         "kind": "Node",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, **(labels or {})},
+            "creationTimestamp": "2027-01-15T07:59:00Z",
+        },
         "spec": {"taints": taints or [], "unschedulable": cordoned},
         "status": {"allocatable": room, "images": images or []},
     }
@@ -130,7 +138,7 @@ def a_snapshot(*objects: Document) -> Snapshot:
     """Return the snapshot of these objects."""
     parsed = parse_objects(objects, _INTERNER)
     assert not parsed.problems
-    return parsed.snapshot(now=1_800_000_000.0)
+    return parsed.snapshot(now=NOW)
 
 
 def parsed(document: Document) -> Pod:
