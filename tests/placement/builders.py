@@ -16,9 +16,6 @@ from rebalancer.placement.view import PlacementView
 Document = dict[str, Any]
 
 NOW = 1_800_000_000.0
-FRESH = "2027-01-15T07:50:00Z"
-"""Ten minutes before NOW."""
-
 _INTERNER = Interner()
 
 
@@ -33,6 +30,7 @@ def a_node(
     cordoned: bool = False,
     extra: Mapping[str, str] | None = None,
     images: list[Document] | None = None,
+    created: str = "2027-01-15T07:59:00Z",
 ) -> Document:
     """Return a node with its hostname label that joined a minute ago."""
     room = {"cpu": cpu, "memory": memory, "pods": pods, **(extra or {})}
@@ -41,7 +39,7 @@ def a_node(
         "metadata": {
             "name": name,
             "labels": {"kubernetes.io/hostname": name, **(labels or {})},
-            "creationTimestamp": "2027-01-15T07:59:00Z",
+            "creationTimestamp": created,
         },
         "spec": {"taints": taints or [], "unschedulable": cordoned},
         "status": {"allocatable": room, "images": images or []},

@@ -12,7 +12,6 @@ from rebalancer.placement.profile import DEFAULT, SchedulerConfig, SchedulerProf
 from rebalancer.placement.reasons import Reason
 from rebalancer.placement.view import PlacementView
 from tests.placement.builders import (
-    FRESH,
     Document,
     a_node,
     a_pod,
@@ -174,7 +173,7 @@ def test_daemon_that_selects_its_nodes_is_reserved_there_only() -> None:
     assert view.fits(parsed(a_pod("x", "1")), "n3") == "Insufficient cpu"
 
 
-@pytest.mark.parametrize(("created", "room"), [(FRESH, False), ("2027-01-15T07:49:59Z", True)])
+@pytest.mark.parametrize(("created", "room"), [("2027-01-15T07:50:00Z", False), ("2027-01-15T07:49:59Z", True)])
 def test_daemons_are_reserved_on_fresh_nodes_only(created: str, room: bool) -> None:
     """A node that has been there for more than ten minutes runs what it is going to run."""
     view = a_view(a_node("n1"), a_node("n2", "1", created=created), daemon("d-n1", "n1"))
