@@ -210,6 +210,7 @@ class Evictor:
                 code, reason = dropped
                 pending.remove(candidate)
                 if reason:
+                    run.out.add(approval.uid)
                     self._tell(Passed(run.number, approval, code, reason))
                 continue
             if free_in is None:

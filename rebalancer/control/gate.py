@@ -59,6 +59,17 @@ class Gate:
             return "; ".join(unfresh)
         return self.windows.closed_because(self._clock.now(), profile)
 
+    def opens_by_itself(self) -> bool:
+        """Say whether what closes the gate passes within seconds or minutes: leadership, caches that catch up."""
+        if self.stopping:
+            return False
+        if self._election is not None and not self._election.leading:
+            return True
+        return bool(self._source.unfresh()) or (
+            self._election is not None
+            and (self._election.acting_in() > 0 or not self._source.reached(self._election.taken_over_at_version))
+        )
+
     def paused_because(self) -> str | None:
         """Return why the state of the cluster forbids a run; costs a snapshot."""
         return paused_by_cluster(self._source.snapshot(), self._limits)

@@ -116,11 +116,15 @@ class Controller:
             await self.react(batch)
 
     async def once(self, batch: Batch) -> RunEnded:
-        """React to one batch when the gate lets it, and return how that ended."""
-        while True:
-            await self._gate.opened(self._turned)
-            if self._record.current or await self._recall():
-                return await self.react(batch)
+        """React to one batch, and return how that ended. A gate that opens by itself is waited for, at most a run's deadline."""
+        give_up_at = self._clock.monotonic() + self._times.deadline
+        while (reason := self._gate.closed_because() or self._gate.paused_because()) is not None:
+            if not self._gate.opens_by_itself() or self._clock.monotonic() >= give_up_at:
+                return RunEnded(0, "closed", reason, 0, 0, 0, 0.0)
+            await self._clock.sleep(0.05)
+        while not self._record.current and self._clock.monotonic() < give_up_at:
+            await self._recall()
+        return await self.react(batch)
 
     async def react(self, batch: Batch) -> RunEnded:
         """Run. What could not be done because the gate closed is put back for the next batch."""

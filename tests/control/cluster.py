@@ -145,6 +145,10 @@ class World:
             await self.cache.receive(Connected(kind))
         return self
 
+    async def sync_connection(self, kind: str) -> None:
+        """Have the watch of a kind taken up again."""
+        await self.cache.receive(Connected(kind))
+
     def put(self, obj: Json) -> tuple[Fact, ...]:
         """Have an object added or changed."""
         value = self.cache.parser(obj["kind"])(json.dumps(obj).encode())
