@@ -160,14 +160,10 @@ class RunView:
         run = self._run
         if pod.uid in run.world.gone or pod.uid in run.world.stand_ins:
             return Verdict(Objection("terminating"))
-        objection = self._evictor.filter(pod) or self._evictor.pre_eviction(pod.shape) or run.guard_objection(pod)
-        if objection is not None:
-            return self._refused(pod, objection)
-        if (limit := run.limits.objection(pod)) is not None:
-            run.record.note(str(limit[0]))
-            return self._refused(pod, *limit)
-        if run.account is not None and (objection := run.account.objection(pod)) is not None:
-            return self._refused(pod, objection)
+        if (barred := self._barred(pod)) is not None:
+            if barred[1] is not Scope.POD:
+                run.record.note(str(barred[0]))
+            return self._refused(pod, *barred)
         landing = self._landing(pod, aim)
         if landing.note is not None:
             run.record.note(landing.note)
@@ -190,6 +186,15 @@ class RunView:
         """Say why no other node (of the given ones) can take the pod, or None."""
         return self._run.landings.fits_elsewhere(pod, nodes, as_upstream=self._as_upstream)
 
+    def barred(self, pod: Pod) -> Objection | None:
+        """Return what would refuse the pod before its landing is looked at."""
+        answer = self._barred(pod)
+        return answer[0] if answer is not None else None
+
+    def fitting(self, pod: Pod) -> frozenset[str]:
+        """Return the other nodes that can take the pod's replacement now."""
+        return frozenset(name for name in self._run.landings.prediction(pod).feasible if name != pod.node)
+
     def landings(self, pod: Pod) -> Mapping[str, float]:
         """Return the landings that kube-scheduler may choose for the pod's replacement."""
         return self._run.landings.prediction(pod).landings
@@ -201,6 +206,16 @@ class RunView:
     def note(self, text: str) -> None:
         """Record a remark."""
         self._run.record.note(text)
+
+    def _barred(self, pod: Pod) -> tuple[Objection, Scope] | None:
+        run = self._run
+        objection = self._evictor.filter(pod) or self._evictor.pre_eviction(pod.shape) or run.guard_objection(pod)
+        if objection is not None:
+            return objection, Scope.POD
+        if (limit := run.limits.objection(pod)) is not None:
+            return limit
+        objection = run.account.objection(pod) if run.account is not None else None
+        return (objection, Scope.POD) if objection is not None else None
 
     def _landing(self, pod: Pod, aim: Aim) -> Landing:
         return self._run.landings.judge(pod, aim, self._demand, self._destinations, other_node=bool(self._node_fit))

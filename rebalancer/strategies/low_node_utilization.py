@@ -197,16 +197,24 @@ def best_gain(balancer: Balancer, candidates: Iterable[Pod], source: Usage) -> P
     ordered = cheapest_first(candidates)
     cheapest = _group(ordered[0].shape)
     exceeded = source.over()
-    gains: dict[PodShape, float] = {}
-    best, best_value = ordered[0], float("-inf")
+    first_of: dict[PodShape, Pod] = {}
     for pod in ordered:
         if _group(pod.shape) != cheapest:
             break
-        shape = pod.shape
-        if shape not in gains:
-            gains[shape] = _gain(balancer, pod, source, exceeded, best_value)
-        if gains[shape] > best_value:
-            best, best_value = pod, gains[shape]
+        first_of.setdefault(pod.shape, pod)
+    # The gain on the coolest destination bounds every gain from above; whoever cannot win by it is not predicted.
+    coolest = {name: min(usage.percent(name) for usage in balancer.under.values()) for name in exceeded}
+    bounded = [
+        (-sum(_step(shape, source, name, coolest[name]) for name in exceeded), place, pod)
+        for place, (shape, pod) in enumerate(first_of.items())
+    ]
+    best, best_value = ordered[0], float("-inf")
+    for bound, _, pod in sorted(bounded, key=lambda entry: entry[:2]):
+        if -bound <= best_value:
+            break
+        value = _gain(balancer, pod, source, exceeded)
+        if value > best_value:
+            best, best_value = pod, value
     return best
 
 
@@ -215,14 +223,9 @@ def _group(shape: PodShape) -> tuple[bool, int, bool]:
     return has_priority, priority, stays
 
 
-def _gain(balancer: Balancer, pod: Pod, source: Usage, exceeded: tuple[str, ...], floor: float) -> float:
-    """Return the expected gain; an upper bound on the coolest destination spares the prediction where it cannot win."""
-    if balancer.own_objection(pod, source) is not None:
-        return float("-inf")
-    coolest = {
-        resource: min((usage.percent(resource) for usage in balancer.under.values()), default=100.0) for resource in exceeded
-    }
-    if sum(_step(pod.shape, source, resource, coolest[resource]) for resource in exceeded) <= floor:
+def _gain(balancer: Balancer, pod: Pod, source: Usage, exceeded: tuple[str, ...]) -> float:
+    """Return the expected gain over all landings; minus infinity for a pod that would be refused anyway."""
+    if balancer.own_objection(pod, source) is not None or balancer.view.barred(pod) is not None:
         return float("-inf")
     total = 0.0
     for landing, weight in balancer.view.landings(pod).items():

@@ -11,6 +11,8 @@ from rebalancer.model.pod import PodShape
 
 def is_required_match(shape: PodShape, node: Node) -> bool:
     """Tell whether the node has what nodeSelector and required node affinity ask for."""
+    if not shape.node_selector and shape.required_node is None:
+        return True
     labels = node.labels
     if any(labels.get(key) != value for key, value in shape.node_selector.items()):
         return False

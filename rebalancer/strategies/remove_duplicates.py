@@ -113,9 +113,10 @@ def usable(view: View, group: Group, targets: set[str]) -> set[str]:
     """Return the targets that hold a pod of the group or can take one more."""
     pods = [pod for pods in group.by_node.values() if len(pods) > 1 for pod in pods]
     one_of_each = {pod.shape: pod for pod in pods}.values()
-    return {
-        name for name in targets if name in group.by_node or any(view.fits_elsewhere(pod, (name,)) is None for pod in one_of_each)
-    }
+    free: set[str] = set()
+    for pod in one_of_each:
+        free |= view.fitting(pod)
+    return {name for name in targets if name in group.by_node or name in free}
 
 
 def dearest_first(pods: Iterable[Pod]) -> list[Pod]:

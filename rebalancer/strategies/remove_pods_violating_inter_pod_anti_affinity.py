@@ -7,10 +7,11 @@ its UID, and namespaceSelector counts (F17). Pods outside the strategy's scope n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from rebalancer.model.node import Node
 from rebalancer.model.pod import AffinityTerm, Pod, PodShape
+from rebalancer.model.selector import LabelSelector, Operator
 from rebalancer.model.trigger import TriggerKind
 from rebalancer.strategies.arguments import RemovePodsViolatingInterPodAntiAffinityArgs as Args
 from rebalancer.strategies.order import cheapest_first
@@ -26,6 +27,7 @@ class Conflicts:
         self._looks_at = looks_at
         self._nodes = {node.name: node for node in view.nodes}
         self._selected: dict[AffinityTerm, tuple[PodShape, ...]] = {}
+        self._by_label: dict[tuple[str, str], dict[str, list[PodShape]]] = {}
 
     def with_pod(self, pod: Pod) -> tuple[AffinityTerm, Pod] | None:
         """Return the first of the pod's terms that another pod breaks, with that pod, or None."""
@@ -50,10 +52,24 @@ class Conflicts:
             known = self._selected[term] = tuple(
                 shape
                 for namespace in names
-                for shape in view.shapes(namespace)
+                for shape in self._candidates(namespace, term.selector)
                 if self._looks_at(shape) and term.selects(namespace, view.namespace_labels(namespace), shape.labels)
             )
         return known
+
+    def _candidates(self, namespace: str, selector: LabelSelector) -> Iterable[PodShape]:
+        """Return the shapes of a namespace that may match: those with one of the values of an In requirement, if there is one."""
+        wanted = next((each for each in selector.requirements if each.operator is Operator.IN), None)
+        if wanted is None:
+            return self._view.shapes(namespace)
+        index = self._by_label.get((namespace, wanted.key))
+        if index is None:
+            index = self._by_label[namespace, wanted.key] = {}
+            for shape in self._view.shapes(namespace):
+                value = shape.labels.get(wanted.key)
+                if value is not None:
+                    index.setdefault(value, []).append(shape)
+        return [shape for value in wanted.values for shape in index.get(value, ())]
 
 
 def _together(one: Node, other: Node, topology_key: str) -> bool:

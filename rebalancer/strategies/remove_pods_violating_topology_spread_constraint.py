@@ -17,7 +17,7 @@ from rebalancer.strategies.arguments import RemovePodsViolatingTopologySpreadCon
 from rebalancer.strategies.order import rank
 from rebalancer.strategies.scope import in_scope
 from rebalancer.strategies.topology_balance import below_average, surplus
-from rebalancer.strategies.topology_groups import Group, Outlook, groups_of
+from rebalancer.strategies.topology_groups import Domains, Group, Outlook, groups_of
 from rebalancer.strategies.view import Aim, Demand, Strategy, Verdict, View
 
 
@@ -164,10 +164,11 @@ def propose(view: View, args: Args) -> None:
     def upholds(constraint: SpreadConstraint) -> bool:
         return args.upholds(DO_NOT_SCHEDULE if constraint.hard else SCHEDULE_ANYWAY)
 
+    domains = Domains(view.nodes)
     for namespace in view.namespaces():
         if not args.namespaces.admits(namespace):
             continue
-        groups = groups_of(view, namespace, upholds, looks_at)
+        groups = groups_of(view, namespace, upholds, looks_at, domains)
         if any(group.upheld for group in groups) and NamespaceSpread(view, args, groups).run().ends_run:
             return
 

@@ -117,10 +117,33 @@ class Outlook:
         return self._excess[smallest] - max(0, count - line) + max(0, count + 1 - line)
 
 
+class Domains:
+    """The eligible nodes and their domains, worked out once for all constraints that let the same nodes in."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._known: dict[tuple[object, ...], Mapping[str, str]] = {}
+
+    def of(self, shape: PodShape, constraint: SpreadConstraint) -> Mapping[str, str]:
+        """Return the domain of each node that counts."""
+        key = (constraint.topology_key, *identity(shape, constraint)[2:])
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = eligible_nodes(self._nodes, shape, constraint)
+        return known
+
+
 def groups_of(
-    view: View, namespace: str, upholds: Callable[[SpreadConstraint], bool], looks_at: Callable[[PodShape], bool]
+    view: View,
+    namespace: str,
+    upholds: Callable[[SpreadConstraint], bool],
+    looks_at: Callable[[PodShape], bool],
+    known: Domains,
 ) -> list[Group]:
-    """Return the constraints of the namespace's pods with all matching live pods counted (F2), in a fixed order."""
+    """Return the constraints of the namespace's pods with all matching live pods counted (F2), in a fixed order.
+
+    known: domains worked out so far; they hold as long as the nodes do.
+    """
     shapes = view.shapes(namespace)
     found: dict[tuple[object, ...], Group] = {}
     for shape in shapes:
@@ -130,7 +153,7 @@ def groups_of(
             key = identity(shape, constraint)
             group = found.get(key)
             if group is None:
-                domains = eligible_nodes(view.nodes, shape, constraint)
+                domains = known.of(shape, constraint)
                 counted = frozenset(each for each in shapes if constraint.selector.matches(each.labels))
                 counts = dict.fromkeys(sorted(set(domains.values())), 0)
                 for each in counted:

@@ -142,6 +142,12 @@ class View(Protocol):
     def fits_elsewhere(self, pod: Pod, nodes: Iterable[str] | None = None) -> Objection | None:
         """Say why no other node (of the given ones) can take the pod, or None. Nothing is reserved."""
 
+    def barred(self, pod: Pod) -> Objection | None:
+        """Return what would refuse the pod before its landing is looked at, without recording it."""
+
+    def fitting(self, pod: Pod) -> frozenset[str]:
+        """Return the other nodes that can take the pod's replacement now. Nothing is reserved."""
+
     def landings(self, pod: Pod) -> Mapping[str, float]:
         """Return the landings that kube-scheduler may choose for the pod's replacement, with their weights."""
 
