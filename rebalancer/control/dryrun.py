@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rebalancer.control.ports import EvictionPort, Reply, Reported
+from rebalancer.control.ports import EvictionPort, Reply, Reported, Surged
 from rebalancer.model.answer import Accepted
 from rebalancer.model.plan import Approval
 
@@ -25,4 +25,4 @@ class ServerTries:
     async def evict(self, approval: Approval) -> Reply:
         """Try, and report what would have been accepted."""
         answer = await self._port.evict(approval)
-        return Reported(answer.message) if isinstance(answer, Accepted) else answer
+        return Reported(answer.message) if isinstance(answer, Accepted | Surged) else answer

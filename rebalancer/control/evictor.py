@@ -14,7 +14,7 @@ from rebalancer.control.caps import Caps
 from rebalancer.control.gate import Gate
 from rebalancer.control.happenings import Asked, LimitReached, Listener, Noticed, Passed
 from rebalancer.control.ledger import Ledger
-from rebalancer.control.ports import Clock, EvictionPort, Reply, Reported, SnapshotSource
+from rebalancer.control.ports import Clock, EvictionPort, Reply, Reported, SnapshotSource, Surged
 from rebalancer.control.rate import SlidingWindow
 from rebalancer.control.recheck import OwnDoing, doubt
 from rebalancer.control.record import Record
@@ -306,13 +306,15 @@ class Evictor:
     ) -> str:
         approval = candidate.approval
         now = self._clock.monotonic()
-        if isinstance(answer, Accepted | InBackground | Unknown | Reported):
+        if isinstance(answer, Accepted | InBackground | Unknown | Reported | Surged):
             self._slow.pause = 0.0
             run.accepted += 1
             run.evicted.add(approval.uid)
             if approval.owner_uid:
                 run.owners.add(approval.owner_uid)
-            self._ledger.spend(pod, newest)
+            if not isinstance(answer, Surged):
+                # A rollout is no eviction: no budget is asked.
+                self._ledger.spend(pod, newest)
             if isinstance(answer, Reported):
                 # Nothing goes, so nothing is followed, and the next run may report it anew.
                 run.reported.add(approval.uid)
@@ -320,11 +322,12 @@ class Evictor:
                 self._record.forget_asked(approval.uid)
             else:
                 run.moved += 1
-                if isinstance(answer, Accepted | InBackground):
+                if not isinstance(answer, Unknown):
                     self._record.note_accepted(approval.uid)
                 background = isinstance(answer, InBackground)
                 certain = not isinstance(answer, Unknown)
-                self._settling.follow(approval, pod, known, certain=certain, in_background=background)
+                deployment = answer.deployment_uid if isinstance(answer, Surged) else ""
+                self._settling.follow(approval, pod, known, certain=certain, in_background=background, deployment=deployment)
             return "sent"
         run.tally.discount(approval)
         self._record.forget_asked(approval.uid)

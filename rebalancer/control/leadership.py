@@ -148,7 +148,10 @@ class Election:
             async with asyncio.timeout(self._call_bound()):
                 await self._try()
         except (KubeError, TimeoutError) as error:
-            self._problem = str(error) or "the API server did not answer in time"
+            problem = str(error) or "the API server did not answer in time"
+            if problem != self._problem:
+                self._tell(Noticed("lease-unusable", f"the lease cannot be read or written: {problem}"))
+            self._problem = problem
         else:
             self._problem = ""
 

@@ -24,7 +24,15 @@ class Reported:
     message: str = ""
 
 
-Reply: TypeAlias = Answer | Reported
+@dataclass(frozen=True, slots=True)
+class Surged:
+    """The answer where the replacement starts first: a rollout of this Deployment has begun, the old pod goes after it."""
+
+    deployment_uid: str
+    message: str = ""
+
+
+Reply: TypeAlias = Answer | Reported | Surged
 
 
 class Clock(Protocol):

@@ -27,6 +27,7 @@ class Move:
     """One eviction that is followed.
 
     certain: the server said yes; otherwise only the watch can tell.
+    deployment: uid of the Deployment whose rollout replaces the pod; empty for an eviction.
     known: uids of the owner's pods at the time, none of which can be the replacement. Times are monotonic seconds.
     """
 
@@ -37,6 +38,7 @@ class Move:
     accepted_at: float
     certain: bool = True
     in_background: bool = False
+    deployment: str = ""
     going: bool = False
     gone: bool = False
     replacement_uid: str = ""
@@ -104,7 +106,14 @@ class Settling:
         return frozenset(pod.uid for pod in self._source.pods_of(owner_uid)) if owner_uid else frozenset()
 
     def follow(
-        self, approval: Approval, pod: Pod, known: frozenset[str], *, certain: bool = True, in_background: bool = False
+        self,
+        approval: Approval,
+        pod: Pod,
+        known: frozenset[str],
+        *,
+        certain: bool = True,
+        in_background: bool = False,
+        deployment: str = "",
     ) -> Move:
         """Begin to follow the replacement of a pod whose eviction was (or may have been) accepted.
 
@@ -119,6 +128,7 @@ class Settling:
             accepted_at=self._clock.monotonic(),
             certain=certain,
             in_background=in_background,
+            deployment=deployment,
         )
         self._moves[approval.uid] = move
         self._source.assume_evicted(approval.pod, approval.uid, self._patience(move))
@@ -163,7 +173,7 @@ class Settling:
             if not move.going and not move.certain and self._source.unfresh():
                 # The watch cannot say anything now, so it has not said that the pod stayed.
                 return
-            self._finish(move, "timeout" if move.going else "not-evicted", now)
+            self._finish(move, "timeout" if move.going or move.deployment else "not-evicted", now)
 
     def _replacement(self, move: Move, same_name: Pod | None) -> Pod | None:
         if not move.expects_replacement:
@@ -179,7 +189,8 @@ class Settling:
         else:
             fresh = (
                 pod
-                for pod in self._source.pods_of(move.approval.owner_uid)
+                for owner in self._owners(move)
+                for pod in self._source.pods_of(owner)
                 if pod.uid not in move.known and pod.uid not in self._claimed and not pod.terminating
             )
             found = min(fresh, key=lambda pod: (pod.created_at, pod.uid), default=None)
@@ -187,6 +198,13 @@ class Settling:
             self._claimed.add(found.uid)
             move.replacement_uid, move.replacement_key = found.uid, found.key
         return found
+
+    def _owners(self, move: Move) -> tuple[str, ...]:
+        """Return the owners whose pods can be the replacement: in a rollout, every ReplicaSet of the Deployment."""
+        if not move.deployment:
+            return (move.approval.owner_uid,)
+        workloads = self._source.snapshot().workloads.values()
+        return tuple(each.uid for each in workloads if each.owner is not None and each.owner.uid == move.deployment)
 
     def _note_replacement(self, move: Move, replacement: Pod, now: float) -> None:
         if replacement.node is not None and not move.landed:

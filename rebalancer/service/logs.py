@@ -25,7 +25,7 @@ from rebalancer.control.happenings import (
     Settled,
     TriggerSeen,
 )
-from rebalancer.control.ports import Reported
+from rebalancer.control.ports import Reported, Surged
 from rebalancer.model.answer import Accepted, HeldByBudget, InBackground, Throttled
 from rebalancer.model.plan import NodeClass, Plan
 
@@ -151,9 +151,13 @@ class LogListener:
             "profile": approval.profile,
             "reason": approval.reason,
         }
-        if isinstance(answer, Accepted | InBackground):
+        if isinstance(answer, Accepted | InBackground | Surged):
             likely = sorted(approval.landings.items(), key=lambda item: (-item[1], item[0]))[:3]
-            self._log.info("evicted", **values, landings={node: round(share, 3) for node, share in likely})
+            self._log.info(
+                "surged" if isinstance(answer, Surged) else "evicted",
+                **values,
+                landings={node: round(share, 3) for node, share in likely},
+            )
         elif isinstance(answer, Reported):
             self._log.info("would evict", **values)
         else:

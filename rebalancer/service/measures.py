@@ -15,7 +15,7 @@ from rebalancer.control.happenings import (
     Settled,
     TriggerSeen,
 )
-from rebalancer.control.ports import Reported
+from rebalancer.control.ports import Reported, Surged
 from rebalancer.control.tally import namespace_of
 from rebalancer.model.answer import Accepted, InBackground, Unknown
 from rebalancer.web.metrics import Metrics
@@ -66,7 +66,7 @@ class MetricsListener:
         metrics.eviction_seconds.observe(asked.seconds)
         if metrics.compatible is not None:
             result = "error"
-            if isinstance(answer, Accepted | Reported | Unknown):
+            if isinstance(answer, Accepted | Reported | Surged | Unknown):
                 # Upstream counts in a dry run, too.
                 result = "success"
             elif isinstance(answer, InBackground):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rebalancer.control.happenings import Asked, Happening
-from rebalancer.control.ports import Reported
+from rebalancer.control.ports import Reported, Surged
 from rebalancer.control.tally import namespace_of
 from rebalancer.kube.events import EventSink, Note, Regarding
 from rebalancer.model.answer import Accepted, Gone, HeldByBudget, InBackground, Replaced, Throttled, Unknown
@@ -27,7 +27,7 @@ class EventListener:
             return
         approval, answer = happening.approval, happening.answer
         text = f"pod eviction from {approval.node} node by sigs.k8s.io/descheduler"
-        if isinstance(answer, Accepted | InBackground | Unknown):
+        if isinstance(answer, Accepted | InBackground | Surged | Unknown):
             self._post(happening, approval.strategy, text, warning=False)
         elif not isinstance(answer, Reported | Gone | Replaced) and self._failures():
             # Held and throttled evictions are tried again: equal Events become one series.

@@ -23,12 +23,13 @@ from rebalancer.control.ledger import Ledger
 from rebalancer.control.lessons import Lessons
 from rebalancer.control.memory import Memory, VolatileState
 from rebalancer.control.pause import PauseLimits
-from rebalancer.control.ports import Clock, EvictionPort, Reply, StatePort
+from rebalancer.control.ports import Clock, EvictionPort, Reply, StatePort, Surged
 from rebalancer.control.pulse import Pulses
 from rebalancer.control.rate import SlidingWindow
 from rebalancer.control.record import Record
 from rebalancer.control.run import Controller, RunTimes
 from rebalancer.control.settle import Move, SettleTimes, Settling
+from rebalancer.control.surge import is_single, surge_target
 from rebalancer.control.triggers import TriggerMaker
 from rebalancer.control.windows import Window, Windows
 from rebalancer.kube.events import EventSink
@@ -37,12 +38,15 @@ from rebalancer.kube.lease import LeaseApi
 from rebalancer.kube.reflector import Reflector
 from rebalancer.kube.resources import RESOURCES
 from rebalancer.kube.review import ReviewApi
+from rebalancer.kube.rollout import RolloutApi
 from rebalancer.kube.state import StateApi
 from rebalancer.kube.transport import Transport
+from rebalancer.model.answer import Accepted, Unsupported
 from rebalancer.model.change import Disconnected, Report, Skipped, Unavailable
 from rebalancer.model.plan import Approval
 from rebalancer.model.pod import Owner
 from rebalancer.model.trigger import Trigger
+from rebalancer.model.workload import Workload
 from rebalancer.placement.profile import SchedulerConfig
 from rebalancer.policy import Policy
 from rebalancer.service.evaluation import Beside, Evaluation, InForce, caps_of, wanted_triggers
@@ -115,9 +119,24 @@ class Evictions:
             dry_run=self._dry_run,
         )
         namespace, _, name = approval.pod.partition("/")
+        if self._settings.mode.single_replica == "surge":
+            snapshot = self._cache.snapshot()
+            if is_single(snapshot, approval.owner_uid):
+                return await self._surge(approval, surge_target(snapshot, approval.owner_uid))
         pod = self._cache.pod(approval.pod)
         in_background = self._settings.mode.background_evictions and pod is not None and _BACKGROUND in pod.shape.annotations
         return await api.evict(namespace, name, approval.uid, approval.strategy, in_background=in_background)
+
+    async def _surge(self, approval: Approval, target: Workload | str) -> Reply:
+        """Start the replacement first, where that can be."""
+        if isinstance(target, str):
+            return Unsupported(target)
+        api = RolloutApi(
+            self._transport, timeout_seconds=self._settings.evictions.eviction_timeout_seconds, dry_run=self._dry_run
+        )
+        now = self._cache.snapshot().now
+        answer = await api.restart(target.namespace, target.name, target.uid, now, approval.strategy)
+        return Surged(target.uid) if isinstance(answer, Accepted) else answer
 
 
 def build(
@@ -243,7 +262,13 @@ def build(
     tell.listen(status)
     events = None
     if settings.evictions.events and settings.mode.dry_run == "off":
-        events = EventSink(transport, random=random, instance=instance, namespace=lease.lease_namespace)
+        events = EventSink(
+            transport,
+            random=random,
+            instance=instance,
+            namespace=lease.lease_namespace,
+            refused=lambda words: tell(Noticed("events-refused", f"Events are not written: {words}")),
+        )
         tell.listen(
             EventListener(
                 events, lambda key, uid: _owner(cache, key, uid), lambda: in_force.policy.eviction_failure_event_notification
