@@ -103,6 +103,24 @@ async def test_a_server_without_the_group_gets_core_events():
     assert server.bodies[1]["source"] == {"component": "sigs.k8s.io.descheduler"}
 
 
+async def test_a_refusal_is_told_once():
+    """A missing permission is one finding for the operator, however many Events it costs."""
+    told: list[str] = []
+    refusal = reply(status(403, "Forbidden"), 403)
+    async with a_server(refusal, refusal, refusal) as (_, transport):
+        sink = EventSink(transport, random=Random(1), instance="me", timeout_seconds=0.2, refused=told.append)
+        task = asyncio.create_task(sink.run())
+        for text in ("one", "two", "three"):
+            sink.post(a_note(text))
+        await sink.flush(5)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    assert sink.dropped == 3
+    (words,) = told
+    assert words.startswith("cannot create events.events.k8s.io")
+
+
 async def test_posting_never_waits_and_the_queue_is_bounded():
     """With a server that hangs, the oldest are dropped and counted."""
     async with publishing(capacity=3) as (sink, _, _):
