@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from rebalancer.errors import KubeError, KubeUnavailable
+from rebalancer.errors import KubeError, KubeForbidden, KubeUnavailable
 from rebalancer.kube.backoff import Backoff
 from rebalancer.kube.moment import micro_time, whole_time
 from rebalancer.kube.reply import Reply
@@ -81,6 +81,7 @@ class EventSink:
     capacity: how many may wait; beyond it the oldest is dropped. instance: this process's name.
     namespace: where events about objects without one go.
     wall_clock: seconds since the epoch. random: for names and jitter.
+    refused: told once for each way in which the server refuses an event for good, in words.
     sent, dropped: counters.
     """
 
@@ -95,6 +96,7 @@ class EventSink:
         capacity: int = 1000,
         timeout_seconds: float = 5.0,
         wall_clock: Callable[[], float] = time.time,
+        refused: Callable[[str], None] = lambda words: None,
     ) -> None:
         self.sent = 0
         self.dropped = 0
@@ -106,6 +108,8 @@ class EventSink:
         self._capacity = capacity
         self._timeout_seconds = timeout_seconds
         self._wall_clock = wall_clock
+        self._refused = refused
+        self._refusals: set[str] = set()
         self._core = False
         self._series: OrderedDict[Note, _Series] = OrderedDict()
         self._waiting: OrderedDict[Note, None] = OrderedDict()
@@ -167,10 +171,11 @@ class EventSink:
                 if reply.status == 404 and not self._core and reply.detail is None:
                     self._core = True
                     reply = await self._send(note, series)
-                reply.require("create", "events" if self._core else "events.events.k8s.io")
+                reply.require("patch" if series.sent else "create", "events" if self._core else "events.events.k8s.io")
             except KubeUnavailable as error:
                 await asyncio.sleep(self._backoff.next_seconds(error.retry_after_seconds))
-            except KubeError:
+            except KubeError as error:
+                self._tell_once(error)
                 break
             else:
                 self._backoff.reset()
@@ -178,6 +183,13 @@ class EventSink:
                 self.sent += 1
                 return
         self.dropped += 1
+
+    def _tell_once(self, error: KubeError) -> None:
+        """Tell of a refusal, unless the same was told before: a missing permission is one finding, not one per event."""
+        key = f"{error.verb} {error.resource}" if isinstance(error, KubeForbidden) else str(error)
+        if key not in self._refusals and len(self._refusals) < self._capacity:
+            self._refusals.add(key)
+            self._refused(str(error))
 
     async def _send(self, note: Note, series: _Series) -> Reply:
         namespace = note.regarding.namespace or self._namespace

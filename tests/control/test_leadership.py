@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rebalancer.control.happenings import LeadershipChanged
+from rebalancer.control.happenings import LeadershipChanged, Noticed
 from rebalancer.control.leadership import Election, ElectionTimes
 from rebalancer.control.pulse import Pulses
 from rebalancer.errors import KubeUnavailable
@@ -173,6 +173,19 @@ async def test_a_leader_that_is_cut_off_stops_before_its_lease_ends(store: Lease
     assert two.election.acting_in() == pytest.approx(TIMES.request, abs=0.1)
     await one.stop()
     await two.stop()
+
+
+async def test_a_lease_that_cannot_be_used_is_told_once(store: LeaseStore) -> None:
+    """Who never becomes leader for want of a permission reads why, and does not read it at each attempt."""
+    one = Candidate(store, "one")
+    one.client.cut = True
+    one.start()
+    await asyncio.sleep(10)
+    assert [each.code for each in one.heard.of(Noticed)] == ["lease-unusable"]
+    one.client.cut = False
+    await asyncio.sleep(3)
+    assert one.election.leading
+    await one.stop()
 
 
 async def test_a_frozen_leader_knows_on_waking_that_it_no_longer_leads(store: LeaseStore) -> None:
