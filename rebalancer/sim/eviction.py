@@ -70,13 +70,13 @@ def is_ready(pod: Object) -> bool:
 
 
 def budgets_of(registry: Registry, pod: Object) -> list[Object]:
-    """Return the budgets that select a pod. An absent or empty selector selects none here."""
+    """Return the budgets that select a pod: an empty selector selects every pod of the namespace, an absent one none."""
     metadata = pod["metadata"]
     labels = metadata.get("labels") or {}
     found = []
     for budget in registry.store.objects(BUDGET.storage, metadata["namespace"]):
         selector = owned_selector(budget["spec"].get("selector"))
-        if selector is not None and selector.requirements and selector.matches(labels):
+        if selector is not None and selector.matches(labels):
             found.append(budget)
     return found
 
@@ -108,14 +108,14 @@ def _spend(registry: Registry, pod: Object, budget: Object, dry_run: bool) -> No
 def _held(name: str, status: dict[str, Any]) -> ApiProblem:
     healthy, wanted = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
     condition = next((c for c in status.get("conditions", ()) if c["type"] == "DisruptionAllowed"), {})
-    if condition.get("reason") == "SyncFailed" and condition.get("message"):
-        cause = (
-            f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {condition['message']}"
-        )
+    said = condition.get("message", "") if condition.get("status") == "False" else ""
+    cause = f"The disruption budget {name} does not allow evicting pods currently"
+    if said and condition.get("reason") == "SyncFailed":
+        cause += f" because it failed sync: {said}"
     elif healthy <= wanted:
         cause = f"The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently"
-    else:
-        cause = f"The disruption budget {name} does not allow evicting pods currently"
+    elif said:
+        cause += f" ({condition.get('reason', '')}): {said}"
     return too_many_requests(_REFUSAL, cause)
 
 
