@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rebalancer.sim import discovery
+from rebalancer.sim import discovery, openapi
 from rebalancer.sim.requests import Answer, Form, Request, aggregated_answer, json_answer, text_answer
 
 _HEALTH = frozenset({"healthz", "livez", "readyz"})
@@ -32,6 +32,11 @@ class PathAnswers:
                 if _wants_aggregated(request):
                     return aggregated_answer(discovery.aggregated(core=False))
                 return json_answer(discovery.group_list())
+            case ["openapi", "v3"]:
+                return Answer(200, openapi.index())
+            case ["openapi", "v3", *rest]:
+                body = openapi.document("/".join(rest))
+                return text_answer("404 page not found\n", 404) if body is None else Answer(200, body)
             case ["api", version]:
                 found = discovery.resource_list("", version)
             case ["apis", group]:

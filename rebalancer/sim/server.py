@@ -75,14 +75,15 @@ class Server:
                 opened.watch.close()
 
     async def _respond(self, http: web.Request) -> web.StreamResponse:
+        path, token = split_token(http.path)
         request = Request(
             method=http.method,
-            path=http.path,
+            path=path,
             query=dict(http.query),
             body=await http.read(),
             content_type=http.headers.get("Content-Type", ""),
             accept=http.headers.get("Accept", ""),
-            authorization=http.headers.get("Authorization", ""),
+            authorization=http.headers.get("Authorization", "") or token,
             user_agent=http.headers.get("User-Agent", ""),
         )
         await self._partition(http)
@@ -228,6 +229,17 @@ class _Pump:
             await self._response.write(text)
             self._written += 1
         return True
+
+
+def split_token(path: str) -> tuple[str, str]:
+    """Return the path of a request and the Authorization that its beginning ``/as/<token>`` stands for, if it has one.
+
+    kubectl sends no token over plain HTTP, so a kubeconfig for loopback carries it in the server's address.
+    """
+    if not path.startswith("/as/"):
+        return path, ""
+    token, _, rest = path.removeprefix("/as/").partition("/")
+    return f"/{rest}", f"Bearer {token}"
 
 
 def _plain(answer: Answer) -> web.Response:

@@ -25,6 +25,6 @@ def story(name: str) -> dict[str, Any]:
 @pytest.fixture
 async def bare() -> AsyncIterator[EmbeddedCluster]:
     """An API server with no controllers, the namespace ``s`` and no nodes."""
-    async with EmbeddedCluster(seed=1) as cluster:
+    async with EmbeddedCluster(seed=1, controllers=False) as cluster:
         cluster.add_namespace("s")
         yield cluster
