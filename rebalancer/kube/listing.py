@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from rebalancer.errors import KubeForbidden, KubeUnavailable, WatchExpired
+from rebalancer.errors import KubeError, KubeForbidden, KubeUnavailable, WatchExpired
 from rebalancer.kube.resources import RESOURCES, Resource
 from rebalancer.kube.transport import Query, Transport
 
@@ -33,7 +33,7 @@ async def list_all(
             if resource.required:
                 raise
             notes.append(f"not permitted to list {resource.rbac_name}: assumed to be none")
-        except KubeUnavailable as error:
+        except KubeError as error:
             if resource.required:
                 raise
             notes.append(f"{resource.rbac_name} cannot be listed ({error}): assumed to be none")
@@ -57,7 +57,11 @@ async def _pages(transport: Transport, resource: Resource, timeout_seconds: floa
     while True:
         asked: Query = query
         reply = await transport.request("GET", resource.path, query=asked, timeout_seconds=timeout_seconds)
-        page = orjson.loads(reply.require("list", resource.rbac_name).body)
+        reply.require("list", resource.rbac_name)
+        try:
+            page = orjson.loads(reply.body)
+        except ValueError as error:
+            raise KubeUnavailable(f"the list of {resource.rbac_name} is not JSON: {error}") from error
         found += [{**item, "kind": resource.kind} for item in page.get("items") or ()]
         token = (page.get("metadata") or {}).get("continue")
         if not token:

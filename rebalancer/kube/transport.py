@@ -80,13 +80,10 @@ class Transport:
         """
         timeout = aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=min(CONNECT_SECONDS, timeout_seconds))
 
-        async def read(response: aiohttp.ClientResponse) -> Reply:
-            return Reply(response.status, _lowered(response.headers), await response.read())
-
         reply: Reply | None = None
         for _ in range(2):
             async with self._sent(method, path, query, body, content_type, timeout) as response:
-                reply = await read(response)
+                reply = Reply(response.status, _lowered(response.headers), await response.read())
             if reply.status != 401:
                 break
             self.access.credentials.forget()

@@ -66,6 +66,7 @@ def test_the_cache_equals_what_was_reported(history: list[tuple[str, dict[str, A
     """Whatever comes, in whatever order, and by list or by watch: indexes and snapshot are those of a cache built at once."""
 
     async def play() -> None:
+        """Play the history."""
         filled = await Filled().sync()
         truth: dict[tuple[str, str, str], dict[str, Any]] = {}
         for what, body in history:

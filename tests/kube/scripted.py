@@ -31,6 +31,7 @@ def reply(body: Any, code: int = 200, **headers: str) -> Answering:
     """Answer with a JSON body (or with a text as it is)."""
 
     async def answer(_: web.Request) -> web.StreamResponse:
+        """Answer once."""
         text, kind = (body, "text/html") if isinstance(body, str) else (json.dumps(body), "application/json")
         return web.Response(text=text, status=code, content_type=kind, headers=headers)
 
@@ -41,6 +42,7 @@ def stream(*parts: Any, then: str = "close", code: int = 200) -> Answering:
     """Answer with lines; a bytes part is sent as it is. then: ``close``, ``cut`` (the socket) or ``hang``."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
+        """Answer with a stream."""
         response = web.StreamResponse(status=code, headers={"Content-Type": "application/json"})
         await response.prepare(request)
         for part in parts:
