@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from rebalancer.eligibility.arguments import DefaultEvictorArgs
 from rebalancer.eligibility.objection import Objection
 from rebalancer.model.node import Node
@@ -18,6 +20,7 @@ from rebalancer.model.snapshot import Snapshot
 from rebalancer.placement.occupancy import BucketCache
 from rebalancer.placement.prediction import Prediction
 from rebalancer.placement.profile import SchedulerConfig
+from rebalancer.placement.reasons import Reason
 from rebalancer.placement.view import PlacementView
 from rebalancer.strategies.view import Aim, Demand
 
@@ -81,6 +84,13 @@ def as_upstream_fits(shape: PodShape) -> PodShape:
     )
 
 
+def _but_for_others(prediction: Prediction) -> tuple[str, ...]:
+    """Return the nodes that fit, or would if no other pod's anti-affinity forbade it."""
+    judgement = prediction.judgement
+    passed = np.isin(judgement.codes, (Reason.FITS, Reason.EXISTING_ANTI_AFFINITY))
+    return tuple(judgement.names[position] for position in np.flatnonzero(passed).tolist())
+
+
 class Landings:
     """The placement view of one run, built when first needed, and its answers while nothing changes."""
 
@@ -123,9 +133,11 @@ class Landings:
             if reduced is None:
                 reduced = self._reduced[pod.shape] = as_upstream_fits(pod.shape)
             prediction = self.view.predict(reduced)
+            feasible = _but_for_others(prediction)
         else:
             prediction = self.prediction(pod)
-        for name in prediction.feasible:
+            feasible = prediction.feasible
+        for name in feasible:
             if name != pod.node and (allowed is None or name in allowed) and self._snapshot.nodes[name].ready:
                 return None
         return Objection("no-fit", (Misfit(prediction),))
