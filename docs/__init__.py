@@ -1,0 +1,1 @@
+"""The documentation, and what writes the generated parts of it (``docs.generate``)."""

@@ -1,0 +1,138 @@
+"""The runbook has an entry for whatever the program may say."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import yaml
+
+from docs.advice import ALERTS, ANSWERS, ENDINGS, NOTICES, PASSED, REFUSALS
+from rebalancer.control.ports import Reported
+from rebalancer.eligibility.objection import SENTENCES
+from rebalancer.model import answer
+from tests.docs.pages import DOCS, ROOT, anchors
+
+RUNBOOK = DOCS / "runbook.md"
+TEMPLATES = ROOT / "deploy" / "chart"
+
+
+def calls(function: str) -> Iterator[ast.Call]:
+    """Yield every call of a function in the program's source."""
+    for path in sorted((ROOT / "rebalancer").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function:
+                yield node
+
+
+def first_words(function: str) -> set[str]:
+    """Return the constant first arguments of a function's calls."""
+    return {
+        call.args[0].value
+        for call in calls(function)
+        if call.args and isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str)
+    }
+
+
+def test_every_refusal_has_an_entry_and_no_entry_is_about_nothing() -> None:
+    """A refusal without advice leaves its reader alone."""
+    advised = [code for group in REFUSALS.values() for code in group]
+    assert sorted(advised) == sorted(SENTENCES)
+    assert set(SENTENCES) <= set(anchors(RUNBOOK))
+
+
+def test_every_answer_of_the_server_has_an_entry() -> None:
+    """All kinds of answers, and what a dry run reports."""
+    assert set(ANSWERS) == {kind.__name__ for kind in (*get_args(answer.Answer), Reported)}
+
+
+def test_every_remark_has_an_entry() -> None:
+    """Codes are written where something is noticed."""
+    assert set(NOTICES) == first_words("Noticed")
+
+
+def test_every_reason_to_pass_an_approved_pod_over_has_an_entry() -> None:
+    """Those of the last look, and those of the evictor itself."""
+    source = ast.parse((ROOT / "rebalancer" / "control" / "evictor.py").read_text())
+    (drop,) = [node for node in ast.walk(source) if isinstance(node, ast.FunctionDef) and node.name == "_drop"]
+    own = {
+        node.value.elts[0].value: node.value.elts[1]
+        for node in ast.walk(drop)
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple) and isinstance(node.value.elts[0], ast.Constant)
+    }
+    # An empty reason means that it was told already.
+    told = {code for code, reason in own.items() if not (isinstance(reason, ast.Constant) and reason.value == "")}
+    assert set(PASSED) == told | first_words("Doubt") | {"budgets-several"}
+
+
+def test_every_ending_of_a_run_has_an_entry() -> None:
+    """Those that end a run; ``changed`` only makes it look again."""
+    assert set(ENDINGS) == first_words("Outcome") - {"changed"}
+
+
+def alerts() -> set[str]:
+    """Return the names of the chart's alerts."""
+    found: set[str] = set()
+    for path in sorted([*TEMPLATES.rglob("*.yaml"), *TEMPLATES.rglob("*.tpl")]):
+        found |= set(re.findall(r"^\s*-? ?alert: ([A-Za-z]+)\s*$", path.read_text(), re.MULTILINE))
+    return found
+
+
+def test_every_alert_has_a_heading_of_its_own() -> None:
+    """Under the name that the alert's link appends, in small letters."""
+    assert set(ALERTS) == alerts()
+    assert {alert.lower() for alert in ALERTS} <= set(anchors(RUNBOOK))
+
+
+@pytest.mark.parametrize("path", ["rebalancer/control/settle.py"])
+def test_every_outcome_of_a_move_has_an_entry(path: str) -> None:
+    """As the settling writes them."""
+    text = (ROOT / path).read_text()
+    outcomes = set(re.findall(r'_finish\(move, "([a-z-]+)"', text)) | set(re.findall(r'"(timeout)" if move.going else "', text))
+    section = RUNBOOK.read_text().partition("## How a move ends")[2].partition("\n## ")[0]
+    assert outcomes | {"not-evicted"} == set(re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE))
+
+
+def reasons_to_wait() -> Iterator[str]:
+    """Yield the fixed words with which the reasons of the gate, the caches, the windows and the pauses begin."""
+    for module in ("control/gate.py", "control/pause.py", "control/windows.py", "cache/freshness.py"):
+        for node in ast.walk(ast.parse((ROOT / "rebalancer" / module).read_text())):
+            value = node.value if isinstance(node, ast.Return) else None
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append" and module.startswith("cache"):
+                value = node.args[0]
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield value.value
+            elif isinstance(value, ast.JoinedStr):
+                yield " ".join(part.value.strip() for part in value.values if isinstance(part, ast.Constant))
+
+
+def test_every_reason_to_wait_has_an_entry() -> None:
+    """Each long word of a reason stands in the section about waiting."""
+    section = RUNBOOK.read_text().partition("## waiting")[2].partition("\n## ")[0]
+    reasons = list(reasons_to_wait())
+    assert len(reasons) > 8
+    for reason in reasons:
+        words = [word for word in re.findall(r"[a-zA-Z-]{5,}", reason) if word not in ("because", "sooner", "request")]
+        known = [word for word in words if word in section]
+        assert len(known) * 2 >= len(words), reason
+
+
+def test_exit_codes_are_those_of_the_program() -> None:
+    """Done, failed, bad input."""
+    text = Path(ROOT / "rebalancer" / "cli" / "program.py").read_text()
+    assert "DONE, FAILED, BAD_INPUT = 0, 1, 2" in text
+    section = RUNBOOK.read_text().partition("## Exit codes")[2]
+    assert re.findall(r"^\| (\d) \|", section, re.MULTILINE) == ["0", "1", "2"]
+
+
+def test_the_annotation_that_pauses_is_the_one_that_is_read() -> None:
+    """As in the first aid."""
+    from rebalancer.control.pause import PAUSE_ANNOTATION
+
+    assert f"annotate lease descheduler {PAUSE_ANNOTATION}=true" in RUNBOOK.read_text()
+    rules = yaml.safe_load((ROOT / "deploy" / "chart" / "values.yaml").read_text())
+    assert rules["settings"]["leaseName"] is None
