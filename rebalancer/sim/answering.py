@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 from rebalancer.sim import asking, subresources
 from rebalancer.sim.access import Access, Tokens, User
-from rebalancer.sim.bodies import body_of, delete_options, patch_of
+from rebalancer.sim.applying import apply_object
+from rebalancer.sim.bodies import body_of, delete_options, intent_of, patch_of
 from rebalancer.sim.decoding import read_object
 from rebalancer.sim.deletion import delete
 from rebalancer.sim.event_views import shown, to_core
@@ -18,7 +19,7 @@ from rebalancer.sim.kinds import Kind
 from rebalancer.sim.listing import ListOptions, Page, list_objects, open_watch
 from rebalancer.sim.patching import APPLY_YAML, check_media_type, patch_object
 from rebalancer.sim.paths import PathAnswers
-from rebalancer.sim.problems import ApiProblem, method_not_allowed, no_such_resource, unsupported_media_type
+from rebalancer.sim.problems import ApiProblem, method_not_allowed, no_such_resource
 from rebalancer.sim.registry import Registry
 from rebalancer.sim.requests import Answer, Form, Request, json_answer, problem_answer, text_answer
 from rebalancer.sim.routing import Route, route
@@ -121,7 +122,7 @@ class Front:
         obj, warnings = read_object(kind, value, request.body, request.strictness)
         if kind.stored_as:
             obj = to_core(obj)
-        obj = self.registry.create_read(kind, asked.namespace or "", obj, dry_run=request.dry_run)
+        obj = self.registry.create_read(kind, asked.namespace or "", obj, dry_run=request.dry_run, manager=request.manager)
         return self._single(kind, shown(kind, obj), form, request, 201, warnings)
 
     def _update(self, kind: Kind, asked: Route, request: Request) -> Answer:
@@ -138,7 +139,7 @@ class Front:
         media = request.content_type.partition(";")[0].strip()
         check_media_type(media)
         if media == APPLY_YAML:
-            raise unsupported_media_type()
+            return self._apply(kind, asked, request)
         obj, warnings = patch_object(
             self.registry,
             kind,
@@ -148,8 +149,23 @@ class Front:
             media,
             dry_run=request.dry_run,
             strictness=request.strictness,
+            manager=request.manager,
         )
         return self._single(kind, shown(kind, obj), form, request, 200, warnings)
+
+    def _apply(self, kind: Kind, asked: Route, request: Request) -> Answer:
+        obj, created, warnings = apply_object(
+            self.registry,
+            kind,
+            asked.namespace or "",
+            asked.name,
+            intent_of(request),
+            request.query.get("fieldManager", ""),
+            force=request.query.get("force", "") in {"true", "1"},
+            dry_run=request.dry_run,
+            strictness=request.strictness,
+        )
+        return self._single(kind, obj, request.form, request, 201 if created else 200, warnings)
 
     def _delete(self, kind: Kind, asked: Route, request: Request) -> Answer:
         form = request.form

@@ -9,7 +9,7 @@ from typing import Any
 
 from rebalancer.sim.access import Access, Ask, Tokens, User
 from rebalancer.sim.binding import bind
-from rebalancer.sim.decoding import parse
+from rebalancer.sim.bodies import body_of
 from rebalancer.sim.kinds import Kind
 from rebalancer.sim.registry import Registry
 from rebalancer.sim.requests import Answer, Request, json_answer
@@ -18,7 +18,7 @@ from rebalancer.sim.routing import Route
 
 def answer(registry: Registry, tokens: Tokens, access: Access, user: User, kind: Kind, asked: Route, request: Request) -> Answer:
     """Answer a question. Raises ApiProblem."""
-    value = dict(parse(request.body, kind.kind) or {})
+    value = dict(body_of(request, kind.kind) or {})
     spec = dict(value.get("spec") or {})
     if kind.kind == "Binding":
         metadata = value.get("metadata") or {}

@@ -54,6 +54,7 @@ def patch_object(
     subresource: str = "",
     dry_run: bool = False,
     strictness: str = "Warn",
+    manager: str = "",
 ) -> tuple[Object, list[str]]:
     """Patch an object, or its status; return it and the warnings."""
     check_media_type(media_type)
@@ -64,4 +65,4 @@ def patch_object(
         raise bad_request(
             f"the name of the object ({obj['metadata'].get('name', '')}) does not match the name on the URL ({name})"
         )
-    return registry.update(kind, old, obj, subresource=subresource, dry_run=dry_run), warnings
+    return registry.update(kind, old, obj, subresource=subresource, dry_run=dry_run, manager=manager), warnings

@@ -18,19 +18,24 @@ from rebalancer.sim.history import Object
 from rebalancer.sim.identities import Identities
 from rebalancer.sim.kinds import Kind
 from rebalancer.sim.moments import Clock, stamp
+from rebalancer.sim.ownership import track_update
 from rebalancer.sim.problems import ApiProblem, already_exists, bad_request, conflict, invalid, invalid_value, not_found
+from rebalancer.sim.schema import type_of
 from rebalancer.sim.store import Store
 
 _MAY_CREATE_BY_UPDATE = frozenset({"leases.coordination.k8s.io", "events", "endpoints"})
-_MUST_NAME_VERSION = frozenset(
-    {
-        "leases.coordination.k8s.io",
-        "poddisruptionbudgets.policy",
-        "persistentvolumes.never",
-    }
-)
+_MUST_NAME_VERSION = frozenset({"leases.coordination.k8s.io", "poddisruptionbudgets.policy"})
+_UNTRACKED = frozenset({"leases.coordination.k8s.io", "events"})
 _MAX_GENERATED = 58
-_META_KEPT = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
+_META_KEPT = (
+    "managedFields",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+    "selfLink",
+)
 
 
 class Registry:
@@ -57,14 +62,33 @@ class Registry:
         obj, _ = read_object(kind, value, b"", "Ignore")
         return self.create_read(kind, namespace, obj, dry_run=dry_run)
 
-    def create_read(self, kind: Kind, namespace: str, obj: Object, *, dry_run: bool = False) -> Object:
-        """Create an object that has been read already; the caller gives it away."""
+    def create_read(
+        self,
+        kind: Kind,
+        namespace: str,
+        obj: Object,
+        *,
+        dry_run: bool = False,
+        manager: str = "",
+        managed: list[Object] | None = None,
+    ) -> Object:
+        """Create an object that has been read already; the caller gives it away.
+
+        manager: who sets its fields, empty where that is not noted. managed: its managedFields, where they are known.
+        """
         metadata = obj["metadata"]
         self._place(kind, namespace, metadata)
         name = metadata.get("name", "")
         subject = name or metadata.get("generateName", "")
         admission.admit_namespace(self.store, kind, metadata.get("namespace", ""), subject)
-        for field in ("resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+        for field in (
+            "managedFields",
+            "resourceVersion",
+            "selfLink",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "generation",
+        ):
             if field == "resourceVersion" and metadata.get(field):
                 raise ApiProblem(500, "resourceVersion should not be set on objects to be created")
             metadata.pop(field, None)
@@ -80,6 +104,10 @@ class Registry:
             raise invalid(kind.group, kind.kind, metadata.get("name", ""), problems)
         if self.store.get(kind.storage, metadata.get("namespace", ""), metadata["name"]) is not None:
             raise already_exists(kind, metadata["name"])
+        if manager and kind.storage not in _UNTRACKED:
+            managed = track_update(type_of(kind), None, obj, manager, "", self.now())
+        if managed:
+            metadata["managedFields"] = managed
         obj = ordered(obj)
         return obj if dry_run else self.store.put(kind.storage, obj)
 
@@ -91,7 +119,15 @@ class Registry:
         return self.replace_read(kind, namespace, name, obj, subresource=subresource, dry_run=dry_run)[0]
 
     def replace_read(
-        self, kind: Kind, namespace: str, name: str, obj: Object, *, subresource: str = "", dry_run: bool = False
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        obj: Object,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+        manager: str = "",
     ) -> tuple[Object, bool]:
         """Replace an object by one that has been read already. Returns it and whether it was created."""
         metadata = obj["metadata"]
@@ -103,13 +139,13 @@ class Registry:
         if old is None:
             if kind.storage in _MAY_CREATE_BY_UPDATE and not subresource:
                 metadata.pop("resourceVersion", None)
-                return self.create_read(kind, namespace, obj, dry_run=dry_run), True
+                return self.create_read(kind, namespace, obj, dry_run=dry_run, manager=manager), True
             raise not_found(kind, name)
         version = metadata.get("resourceVersion", "")
         if not version and kind.storage in _MUST_NAME_VERSION:
             field = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
             raise invalid(kind.group, kind.kind, name, [field])
-        return self.update(kind, old, obj, subresource=subresource, dry_run=dry_run), False
+        return self.update(kind, old, obj, subresource=subresource, dry_run=dry_run, manager=manager), False
 
     def modify(self, kind: Kind, namespace: str, name: str, change: Callable[[Object], None], *, subresource: str = "") -> Object:
         """Change a copy of the newest object by a function and store it: how the cluster's own parts write."""
@@ -118,7 +154,17 @@ class Registry:
         change(obj)
         return self.update(kind, old, obj, subresource=subresource)
 
-    def update(self, kind: Kind, old: Object, obj: Object, *, subresource: str = "", dry_run: bool = False) -> Object:
+    def update(
+        self,
+        kind: Kind,
+        old: Object,
+        obj: Object,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+        manager: str = "",
+        managed: list[Object] | None = None,
+    ) -> Object:
         """Store a changed object in place of an old one, if the version it was made from is still the newest."""
         metadata = obj["metadata"]
         name = old["metadata"]["name"]
@@ -142,8 +188,13 @@ class Registry:
         if problems:
             raise invalid(kind.group, kind.kind, name, problems)
         obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-        if obj == old:
+        if managed is not None:
+            obj["metadata"]["managedFields"] = managed
+        if ordered(obj) == old:
             return old
+        if manager and kind.storage not in _UNTRACKED:
+            managed = track_update(type_of(kind), old, obj, manager, subresource, self.now())
+            obj["metadata"]["managedFields"] = managed
         obj = ordered(obj)
         if dry_run:
             return obj
@@ -181,7 +232,7 @@ def ordered(obj: Object) -> Object:
     metadata = obj["metadata"]
     kept = {name: metadata[name] for name in _FIRST_META if name in metadata}
     kept |= {name: value for name, value in metadata.items() if name not in kept}
-    for name in ("labels", "annotations", "finalizers", "ownerReferences"):
+    for name in ("labels", "annotations", "finalizers", "ownerReferences", "managedFields"):
         if name in kept and not kept[name]:
             del kept[name]
     result: Object = {}

@@ -7,7 +7,7 @@ from typing import Any
 from rebalancer.sim.access import Tokens
 from rebalancer.sim.binding import bind
 from rebalancer.sim.bodies import body_of, patch_of
-from rebalancer.sim.decoding import parse, read_object, read_typed
+from rebalancer.sim.decoding import read_object, read_typed
 from rebalancer.sim.eviction import evict
 from rebalancer.sim.kinds import SUBRESOURCES, Kind
 from rebalancer.sim.moments import stamp
@@ -32,7 +32,7 @@ def answer(registry: Registry, tokens: Tokens, kind: Kind, asked: Route, request
             body = _eviction(request)
             return json_answer(evict(registry, namespace, name, body, request.dry_run), 201)
         case "binding":
-            bind(registry, namespace, name, parse(request.body, "Binding"))
+            bind(registry, namespace, name, body_of(request, "Binding"))
             return json_answer({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201)
         case "scale":
             return _scale(registry, kind, asked, request)
@@ -42,14 +42,14 @@ def answer(registry: Registry, tokens: Tokens, kind: Kind, asked: Route, request
             registry.get(kind, namespace, name)
             return text_answer("")
         case "finalize":
-            obj, _ = read_object(kind, parse(request.body, kind.kind), request.body, request.strictness)
+            obj, _ = read_object(kind, body_of(request, kind.kind), request.body, request.strictness)
             return json_answer(registry.replace_read(kind, namespace, name, obj, dry_run=request.dry_run)[0])
         case _:
             return _part(registry, kind, asked, request)
 
 
 def _eviction(request: Request) -> dict[str, Any]:
-    value = parse(request.body, "Eviction")
+    value = body_of(request, "Eviction")
     read, _ = read_typed("Eviction", "v1", "policy.v1.Eviction", value, request.strictness)
     return dict(read)
 
@@ -76,6 +76,7 @@ def _part(registry: Registry, kind: Kind, asked: Route, request: Request) -> Ans
         subresource=subresource,
         dry_run=request.dry_run,
         strictness=request.strictness,
+        manager=request.manager,
     )
     return json_answer(obj, 200, warnings)
 
@@ -96,7 +97,7 @@ def _scale(registry: Registry, kind: Kind, asked: Route, request: Request) -> An
 
 def _token(registry: Registry, tokens: Tokens, kind: Kind, asked: Route, request: Request) -> Answer:
     account = registry.get(kind, asked.namespace or "", asked.name)
-    value = parse(request.body, "TokenRequest") if request.body else {}
+    value = body_of(request, "TokenRequest") if request.body else {}
     spec = dict(value.get("spec") or {})
     seconds = max(int(spec.get("expirationSeconds") or _DEFAULT_TOKEN_SECONDS), _MIN_TOKEN_SECONDS)
     token, end = tokens.issue(asked.namespace or "", account, seconds, registry.identities.uid())
