@@ -148,8 +148,16 @@ NOTICES: Mapping[str, tuple[str, str]] = {
     "state-unreadable": ("What was remembered cannot be read, so nothing is evicted.", "Look at access to the ConfigMap and at the API server."),
     "state-damaged": ("The ConfigMap holds something that is none of ours. It is started afresh.", "Find out who writes to it."),
     "state-unwritten": ("The account could not be written, so the eviction was not sent.", "Look at access to the ConfigMap and at the API server."),
+    "lease-unusable": (
+        "The lease cannot be read or written. Without it nothing is evicted.",
+        "Grant `create`, `get` and `update` on the Lease: the line has the reason.",
+    ),
     "lease-not-released": ("The lease could not be given back at the end; it expires by itself.", "Nothing."),
     "lease-kept": ("A request had no reply yet at the end, so the lease is left to expire.", "Nothing."),
+    "events-refused": (
+        "The API server does not take the Events. Evictions go on without.",
+        "Grant `create` and `patch` on `events` of `events.k8s.io`, or set `REBALANCER_EVENTS=false`.",
+    ),
     "events-lost": ("Some Events could not be written before the end.", "Nothing. The log has all evictions."),
     "review-failed": ("A bearer token could not be reviewed, so it was refused.", "Set `rbac.tokenReviews: true` in the chart."),
 }
@@ -192,5 +200,49 @@ ENDINGS: Mapping[str, tuple[str, str]] = {
 }
 """How a run ends: ending, meaning, what to do."""
 
-ALERTS: Mapping[str, tuple[str, str]] = {}
+ALERTS: Mapping[str, tuple[str, str]] = {
+    "RebalancerAbsent": (
+        "Prometheus has seen no rebalancer for 10 minutes.",
+        "Look at the Deployment: `kubectl --namespace kube-system describe deployment rebalancer`, and the log of its last container. Exit code 2 means that "
+        "settings or policy are wrong; the log has every mistake. If the pod runs, look at the scrape: ServiceMonitor, NetworkPolicy, token.",
+    ),
+    "RebalancerNoLeader": (
+        "No replica has held the lease for 5 minutes, so nothing is moved.",
+        "See who holds it: `kubectl --namespace kube-system get lease descheduler`. A descheduler or a second release holds it: stop one of the two. Nobody: "
+        "look for [lease-unusable](#lease-unusable) in the log.",
+    ),
+    "RebalancerSeveralLeaders": (
+        "More than one replica believes that it holds the lease.",
+        "Scale to one replica. Then find out what sets them apart: different `REBALANCER_LEASE_NAME` or `REBALANCER_LEASE_NAMESPACE`, or leader election switched off.",
+    ),
+    "RebalancerStale": (
+        "A replica has not known for 10 minutes what the cluster looks like, so it moves nothing.",
+        "Ask it: `/readyz` names the kinds and the reasons. See [waiting](#waiting).",
+    ),
+    "RebalancerCannotRead": (
+        "A kind of object cannot be read.",
+        "See [cannot-be-read](#cannot-be-read): the log names the kind and the reason, most often a missing permission.",
+    ),
+    "RebalancerLoop": (
+        "Moves do not help, or strategies undo each other, more than three times in an hour. The workloads rest, so the loop is bounded.",
+        "Read the lines [move-did-not-help](#move-did-not-help) and [strategies-at-odds](#strategies-at-odds). Change the policy, or tell rebalancer how the "
+        "scheduler is configured.",
+    ),
+    "RebalancerPredictionsWrong": (
+        "Replacements land elsewhere than predicted, and placement was lowered to `fit`.",
+        "See [landings-distrusted](#landings-distrusted).",
+    ),
+    "RebalancerEvictionsFail": (
+        "More than five evictions in 15 minutes were answered with a failure. Budgets that hold and throttling do not count.",
+        "The label `answer` says which: see [Answers of the API server](#answers-of-the-api-server).",
+    ),
+    "RebalancerReplacementsFail": (
+        "More than five replacements in an hour did not become Ready.",
+        "Look at the workloads named in the lines `settled`. Pause it if they fail on every node.",
+    ),
+    "RebalancerStateUnwritten": (
+        "What must outlive the process cannot be written or read, so nothing is moved.",
+        "See [state-unwritten](#state-unwritten): look at access to the ConfigMap and at the API server.",
+    ),
+}
 """Alerts of the chart: name, meaning, what to do."""
