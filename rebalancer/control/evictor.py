@@ -139,6 +139,7 @@ class Evictor:
         self._slow = _Slowness()
         self._held: dict[str, float] = {}
         self._world = 0
+        settling.when_diverged(self.world_changed)
         self._answered = asyncio.Event()
         self._answered.set()
         self.wake = asyncio.Event()
@@ -148,7 +149,7 @@ class Evictor:
         return self._answered.is_set() or await self._clock.wait_for(self._answered, seconds)
 
     def world_changed(self) -> None:
-        """Note that nodes changed: the plan that is carried out ends after what it has in hand."""
+        """Note that the world is not as planned: nodes changed, or a replacement landed elsewhere. The plan ends."""
         self._world += 1
         self.wake.set()
 
@@ -165,7 +166,7 @@ class Evictor:
             if now >= run.deadline:
                 return Outcome("deadline", "the run's deadline has passed", len(pending))
             if asked and self._world != world:
-                return Outcome("changed", "nodes changed", len(pending))
+                return Outcome("changed", "the nodes, or where replacements landed, are not as planned", len(pending))
             newest = self._source.snapshot()
             self._ledger.catch_up(newest)
             chosen, wait = self._choose(pending, newest, run, now)

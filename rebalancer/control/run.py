@@ -201,10 +201,13 @@ class Controller:
         snapshot = self._source.snapshot()
         self._ledger.catch_up(snapshot)
         self._passing.clear()
-        plan = await self._evaluate(self._ledger.lowered(snapshot), self._circumstances(run, snapshot.now))
+        plan = await self._evaluate(
+            self._settling.awaiting(self._ledger.lowered(snapshot)), self._circumstances(run, snapshot.now)
+        )
         seconds = self._clock.monotonic() - began_at
         pods = sum(len(bucket) for bucket in snapshot.pods.values()) + len(snapshot.unplaced)
         self._tell(Looked(run.number, look, plan, seconds, len(snapshot.nodes), pods))
+        self._settling.begin_plan()
         return await self._evictor.carry_out(plan, snapshot, run, self._batch_due), plan
 
     def _circumstances(self, run: Run, now: float) -> Circumstances:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rebalancer.control.happenings import Listener, Settled
 from rebalancer.control.ports import Clock, SnapshotSource
 from rebalancer.model.plan import Approval
 from rebalancer.model.pod import Phase, Pod
+from rebalancer.model.snapshot import Snapshot
 from rebalancer.model.trigger import Fact, FactKind
 
 # Kinds whose replacement has the name of the pod that went.
@@ -28,10 +29,13 @@ class Move:
 
     certain: the server said yes; otherwise only the watch can tell.
     deployment: uid of the Deployment whose rollout replaces the pod; empty for an eviction.
+    expected: nodes that may be the landing. A plan predicts one move after the other; which of them gets which node is a matter
+    of order, so moves of one plan whose landings meet share theirs.
     known: uids of the owner's pods at the time, none of which can be the replacement. Times are monotonic seconds.
     """
 
     approval: Approval
+    pod: Pod
     owner_kind: str
     expects_replacement: bool
     known: frozenset[str]
@@ -44,6 +48,7 @@ class Move:
     replacement_uid: str = ""
     replacement_key: str = ""
     landed: str = ""
+    expected: set[str] = field(default_factory=set)
     bound_after: float | None = None
 
 
@@ -84,6 +89,8 @@ class Settling:
         self._times = times
         self._moves: dict[str, Move] = {}
         self._claimed: set[str] = set()
+        self._pools: list[set[str]] = []
+        self._diverged: list[Callable[[], None]] = []
         self._finished: list[Callable[[Move, Settled], None]] = []
         self.accuracy = Accuracy()
         self.changed = asyncio.Event()
@@ -91,6 +98,50 @@ class Settling:
     def when_finished(self, act: Callable[[Move, Settled], None]) -> None:
         """Have a function called for each move that has come to its end."""
         self._finished.append(act)
+
+    def when_diverged(self, act: Callable[[], None]) -> None:
+        """Have a function called when a replacement lands elsewhere than the plan took for granted."""
+        self._diverged.append(act)
+
+    def begin_plan(self) -> None:
+        """Note that another plan is carried out from here on: its predictions are its own."""
+        self._pools.clear()
+
+    def _pool(self, move: Move) -> None:
+        """Have a move share the expectations of the moves of this plan whose landings meet its own."""
+        pool = {node for node, share in move.approval.landings.items() if share > 0.0}
+        meeting = [other for other in self._pools if other & pool]
+        for other in meeting:
+            pool |= other
+            self._pools.remove(other)
+        if pool:
+            self._pools.append(pool)
+        move.expected = pool
+        for earlier in self._moves.values():
+            if any(earlier.expected is other for other in meeting):
+                earlier.expected = pool
+
+    def awaiting(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot with a pending pod for each replacement that is bound to come and is not there yet."""
+        coming = [
+            replace(
+                move.pod,
+                name=f"{move.pod.name}-awaited",
+                uid=f"{move.pod.uid}-awaited",
+                node=None,
+                nominated_node=None,
+                phase=Phase.PENDING,
+                ready=False,
+                deleted_at=None,
+                created_at=snapshot.now,
+                started_at=None,
+            )
+            for move in self._moves.values()
+            if move.expects_replacement and not move.replacement_uid and (move.certain or move.going)
+        ]
+        if not coming:
+            return snapshot
+        return replace(snapshot, unplaced=tuple(sorted((*snapshot.unplaced, *coming), key=lambda pod: pod.uid)))
 
     @property
     def moves(self) -> tuple[Move, ...]:
@@ -122,6 +173,7 @@ class Settling:
         owner = pod.shape.owner
         move = Move(
             approval=approval,
+            pod=pod,
             owner_kind=owner.kind if owner else "",
             expects_replacement=owner is not None and not pod.finished and not pod.terminating,
             known=known | {approval.uid},
@@ -131,6 +183,7 @@ class Settling:
             deployment=deployment,
         )
         self._moves[approval.uid] = move
+        self._pool(move)
         self._source.assume_evicted(approval.pod, approval.uid, self._patience(move))
         self.look()
         return move
@@ -210,6 +263,9 @@ class Settling:
         if replacement.node is not None and not move.landed:
             move.landed = replacement.node
             move.bound_after = now - move.accepted_at
+            if move.expected and replacement.node not in move.expected:
+                for act in self._diverged:
+                    act()
 
     def _finish(self, move: Move, outcome: str, now: float) -> None:
         approval = move.approval
@@ -217,7 +273,7 @@ class Settling:
         if not move.going:
             self._source.withdraw_assumption(approval.uid)
         self._claimed.discard(move.replacement_uid)
-        expected = approval.landings.get(move.landed, 0.0) > 0.0 if approval.landings and move.landed else None
+        expected = move.landed in move.expected if move.expected and move.landed else None
         if expected is not None:
             self.accuracy.note(expected)
         settled = Settled(

@@ -122,10 +122,12 @@ class LogListener:
 
     def _looked(self, looked: Looked) -> None:
         plan = looked.plan
+        # Later looks of a run are variations of the first.
+        write = self._log.info if looked.look == 1 else self._log.debug
         for (profile, strategy), group in groupby(plan.nodes, key=lambda each: (each.profile, each.strategy)):
-            self._log.info("nodes classified", run=looked.number, profile=profile, strategy=strategy, **_classes(list(group)))
+            write("nodes classified", run=looked.number, profile=profile, strategy=strategy, **_classes(list(group)))
         for note in plan.notes:
-            self._log.info("note", run=looked.number, note=note)
+            write("note", run=looked.number, note=note)
         self._log.info(
             "evaluated",
             run=looked.number,
