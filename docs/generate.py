@@ -1,7 +1,7 @@
 """Write the generated parts of the documentation: ``python -m docs.generate``, or ``scripts/docs``.
 
-A part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->`` in a page. What is generated comes from the program itself, so
-it cannot say anything else. With ``--check`` nothing is written; a test does the same.
+A part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->`` in a page. What is generated comes from the program
+itself, so it cannot say anything else. With ``--check`` nothing is written; a test does the same.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ast
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +51,7 @@ def main(arguments: list[str]) -> int:
     check = "--check" in arguments
     different = [path for path in pages() if page(path) != path.read_text()]
     for path in different:
-        print(f"{path.relative_to(ROOT)}: {'not as generated' if check else 'written'}")
+        sys.stdout.write(f"{path.relative_to(ROOT)}: {'not as generated' if check else 'written'}\n")
         if not check:
             path.write_text(page(path))
     return 1 if check and different else 0
@@ -130,11 +131,11 @@ def alerts() -> str:
 
 def metrics() -> str:
     """Return the table of all metrics but those of the process itself, which every exporter has."""
-    rows = [
-        (f"`{family.name}{'_total' if family.type == 'counter' else ''}`", family.type, ", ".join(f"`{label}`" for label in labels), about)
-        for family, labels in _families()
-        if not family.name.startswith("process_") and (about := family.documentation)
-    ]
+    rows = []
+    for family, labels in _families():
+        if not family.name.startswith("process_"):
+            name = family.name + ("_total" if family.type == "counter" else "")
+            rows.append((f"`{name}`", family.type, ", ".join(f"`{label}`" for label in labels), family.documentation))
     rows += [(f"`{name}`", "gauge", "", about) for name, about in watched_gauges()]
     return table(("metric", "type", "labels", "meaning"), sorted(rows))
 
@@ -166,9 +167,9 @@ def watched_gauges() -> Iterator[tuple[str, str]]:
     """Yield the gauges that the service adds to the metrics: name and meaning, as they stand in its source."""
     source = ast.parse((ROOT / "rebalancer" / "service" / "parts.py").read_text())
     for call in ast.walk(source):
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "watch" and len(call.args) == 3:
-            name, about = (part.value for part in call.args[:2] if isinstance(part, ast.Constant))
-            yield str(name), str(about)
+        match call:
+            case ast.Call(ast.Attribute(attr="watch"), [ast.Constant(str(name)), ast.Constant(str(about)), _]):
+                yield name, about
 
 
 def sampling() -> str:
@@ -215,7 +216,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "sampling": sampling,
     "roles": roles,
     "commands": commands,
-    **{f"strategy {slug(name)}": (lambda name=name: strategy(name)) for name in STRATEGIES},
+    **{f"strategy {slug(name)}": partial(strategy, name) for name in STRATEGIES},
 }
 """Every generated part by its name."""
 

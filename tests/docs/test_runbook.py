@@ -98,16 +98,14 @@ def test_every_outcome_of_a_move_has_an_entry(path: str) -> None:
 
 
 def reasons_to_wait() -> Iterator[str]:
-    """Yield the fixed words with which the reasons of the gate, the caches, the windows and the pauses begin."""
+    """Yield the fixed words of the reasons of the gate, the caches, the windows and the pauses."""
     for module in ("control/gate.py", "control/pause.py", "control/windows.py", "cache/freshness.py"):
         for node in ast.walk(ast.parse((ROOT / "rebalancer" / module).read_text())):
-            value = node.value if isinstance(node, ast.Return) else None
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append" and module.startswith("cache"):
-                value = node.args[0]
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                yield value.value
-            elif isinstance(value, ast.JoinedStr):
-                yield " ".join(part.value.strip() for part in value.values if isinstance(part, ast.Constant))
+            match node:
+                case ast.Return(ast.Constant(str(text))):
+                    yield text
+                case ast.Return(ast.JoinedStr(parts)) | ast.Call(ast.Attribute(attr="append"), [ast.JoinedStr(parts)]):
+                    yield " ".join(str(part.value).strip() for part in parts if isinstance(part, ast.Constant))
 
 
 def test_every_reason_to_wait_has_an_entry() -> None:
