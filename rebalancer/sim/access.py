@@ -123,6 +123,19 @@ class Access:
         if not self.allows(user, ask):
             raise refusal(user, ask)
 
+    def acting_as(self, user: User, name: str, groups: tuple[str, ...]) -> User:
+        """Return whom a user impersonates; itself where no name is given. Raises ApiProblem 403."""
+        if not name:
+            return user
+        ask = Ask("impersonate", resource="users", name=name)
+        if not self.allows(user, ask):
+            raise refusal(user, ask)
+        implied = {_AUTHENTICATED}
+        if name.startswith("system:serviceaccount:"):
+            namespace = name.split(":")[2]
+            implied |= {"system:serviceaccounts", f"system:serviceaccounts:{namespace}"}
+        return User(name, frozenset({*groups, *implied}))
+
     def asked_by(self, user: str) -> set[tuple[str, str, str]]:
         """Return every (verb, group, resource or path) that a user has asked for."""
         return {(verb, group, what) for name, verb, group, what in self.asked if name == user}

@@ -5,9 +5,11 @@ What enters: a Request. What leaves: an Answer, or for a watch the open Watch. H
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import ClassVar
 
-from rebalancer.sim import asking, subresources
+from rebalancer.sim import asking, metrics, subresources
 from rebalancer.sim.access import Access, Tokens, User
 from rebalancer.sim.applying import apply_object
 from rebalancer.sim.bodies import body_of, delete_options, intent_of, patch_of
@@ -43,10 +45,13 @@ class Front:
         """Answer a request. Never raises ApiProblem."""
         try:
             user = self.tokens.user_of(request.authorization)
+            user = self.access.acting_as(user, request.impersonated_user, request.impersonated_groups)
             asked = route(request.method, request.path, request.query)
             self.access.check(user, asked)
             if not asked.resource_path:
                 return self.paths.answer(request)
+            if asked.group == metrics.GROUP and self.paths.metrics:
+                return metrics.answer(self.registry, asked)
             return self._resource(user, asked, request)
         except ApiProblem as problem:
             return problem_answer(problem)
@@ -181,15 +186,17 @@ class Front:
             items.append(delete(self.registry, kind, metadata.get("namespace", ""), metadata["name"], options).obj)
         return json_answer(self.listed(kind, Page(items, page.version, page.metadata), Form.WHOLE, request))
 
-    _VERBS: dict[str, Callable[[Front, Kind, Route, Request], Answer]] = {
-        "list": _list,
-        "get": _get,
-        "create": _create,
-        "update": _update,
-        "patch": _patch,
-        "delete": _delete,
-        "deletecollection": _delete_all,
-    }
+    _VERBS: ClassVar[Mapping[str, Callable[[Front, Kind, Route, Request], Answer]]] = MappingProxyType(
+        {
+            "list": _list,
+            "get": _get,
+            "create": _create,
+            "update": _update,
+            "patch": _patch,
+            "delete": _delete,
+            "deletecollection": _delete_all,
+        }
+    )
 
 
 class OpenWatch:

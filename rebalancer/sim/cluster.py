@@ -39,6 +39,7 @@ class EmbeddedCluster:
 
     nodes: how many to begin with, all of ``shape`` over the ``zones``. dump: objects of a real cluster to begin with.
     controllers: False leaves controllers, scheduler and kubelets out. sockets: False leaves HTTP out.
+    metrics: True serves the metrics API, for ``kubectl top``. write_events: False lets the parts write no Events.
     clock: the present moment, aware. seed: of everything random. lag_seconds: how far the scheduler is behind.
     store, registry, tokens, access, faults: the parts, for tests and tools.
     """
@@ -60,6 +61,7 @@ class EmbeddedCluster:
         times: KubeletTimes = KubeletTimes(),  # noqa: B008 - frozen
         lag_seconds: tuple[float, float] = (0.05, 0.5),
         write_events: bool = True,
+        metrics: bool = False,
     ) -> None:
         self._source = random.Random(seed)
         self._shape = shape
@@ -69,7 +71,7 @@ class EmbeddedCluster:
         self.tokens = Tokens(clock)
         self.access = Access(self.store)
         self.faults = Faults()
-        self.front = Front(self.registry, self.tokens, self.access, PathAnswers())
+        self.front = Front(self.registry, self.tokens, self.access, PathAnswers(metrics=metrics))
         self._sockets = sockets
         self._bookmark_seconds = bookmark_seconds
         self._port = port

@@ -140,7 +140,7 @@ def check_preconditions(kind: Kind, obj: Object, options: DeleteOptions) -> None
 
 
 def _finalizers(metadata: dict[str, Any], options: DeleteOptions) -> list[str]:
-    kept = [name for name in metadata.get("finalizers", ())]
+    kept = list(metadata.get("finalizers", ()))
     if options.propagation == "Foreground" and "foregroundDeletion" not in kept:
         kept.append("foregroundDeletion")
     if options.propagation == "Orphan" and "orphan" not in kept:

@@ -60,7 +60,7 @@ def _unready_may_go(pod: Object, budget: Object) -> bool:
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     status = budget["status"]
-    return 0 < status.get("desiredHealthy", 0) <= status.get("currentHealthy", 0)
+    return bool(0 < status.get("desiredHealthy", 0) <= status.get("currentHealthy", 0))
 
 
 def is_ready(pod: Object) -> bool:
@@ -107,7 +107,7 @@ def _spend(registry: Registry, pod: Object, budget: Object, dry_run: bool) -> No
 
 def _held(name: str, status: dict[str, Any]) -> ApiProblem:
     healthy, wanted = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
-    condition = next((c for c in status.get("conditions", ()) if c["type"] == "DisruptionAllowed"), {})
+    condition: Object = next((c for c in status.get("conditions", ()) if c["type"] == "DisruptionAllowed"), {})
     said = condition.get("message", "") if condition.get("status") == "False" else ""
     cause = f"The disruption budget {name} does not allow evicting pods currently"
     if said and condition.get("reason") == "SyncFailed":

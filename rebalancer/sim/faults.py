@@ -5,14 +5,17 @@ A fault says which requests it meets and how often; the server asks for each req
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from rebalancer.sim.problems import ApiProblem, expired, unauthorized
 from rebalancer.sim.requests import Answer, Request, problem_answer
 
-_BAD_GATEWAY = b"<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center><h1>502 Bad Gateway</h1></center>\r\n</body>\r\n</html>\r\n"
+_BAD_GATEWAY = (
+    b"<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n"
+    b"<center><h1>502 Bad Gateway</h1></center>\r\n</body>\r\n</html>\r\n"
+)
 
 
 class Trouble(StrEnum):
@@ -67,15 +70,29 @@ class Fault:
 
 
 class Faults:
-    """The faults in force, and whether the cluster is cut off altogether.
-
-    partitioned: True lets connections be accepted and then hear nothing.
-    """
+    """The faults in force, and whether the cluster is cut off altogether."""
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []
-        self.partitioned = False
-        self._on_partition: list[Callable[[], None]] = []
+        self._connected = asyncio.Event()
+        self._connected.set()
+
+    @property
+    def partitioned(self) -> bool:
+        """Whether connections are accepted and then hear nothing."""
+        return not self._connected.is_set()
+
+    def partition(self) -> None:
+        """Cut the cluster off."""
+        self._connected.clear()
+
+    def heal(self) -> None:
+        """Let requests through again; those that wait are answered."""
+        self._connected.set()
+
+    async def connected(self) -> None:
+        """Return once requests get through."""
+        await self._connected.wait()
 
     def add(self, fault: Fault) -> Fault:
         """Put a fault in force and return it, so that its count can be read."""
@@ -90,7 +107,7 @@ class Faults:
     def clear(self) -> None:
         """Take every fault out of force and heal the partition."""
         self._faults.clear()
-        self.partitioned = False
+        self.heal()
 
     def met_by(self, request: Request, watching: bool) -> Fault | None:
         """Return the first fault that meets a request, or None."""

@@ -108,7 +108,10 @@ class Kubelets:
         if phase != "Running":
             return self._start(pod)
         if _ends(pod) and (left := self._left(pod, "run", self._times.run)) is not None:
-            return self._finish(pod) if left <= 0 else left
+            if left > 0:
+                return left
+            self._finish(pod)
+            return None
         if not _is_true(pod, "Ready") and _note(pod, "never-ready") != "true":
             left = self._left(pod, "ready", self._times.ready)
             if left is not None and left > 0:
@@ -241,7 +244,7 @@ def _note(pod: Object, name: str) -> str:
 
 
 def _ends(pod: Object) -> bool:
-    return pod["spec"].get("restartPolicy") != "Always"
+    return bool(pod["spec"].get("restartPolicy") != "Always")
 
 
 def _ended(pod: Object) -> bool:

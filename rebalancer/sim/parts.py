@@ -7,10 +7,11 @@ import random
 from rebalancer.sim.controllers.budgets import BudgetController
 from rebalancer.sim.controllers.daemon_sets import DaemonSetController
 from rebalancer.sim.controllers.deployments import DeploymentController
-from rebalancer.sim.controllers.garbage import GarbageCollector, NamespaceController, PodCollector
+from rebalancer.sim.controllers.garbage import GarbageCollector, PodCollector
 from rebalancer.sim.controllers.indexes import Indexes
 from rebalancer.sim.controllers.jobs import CronJobController, JobController
 from rebalancer.sim.controllers.loop import Controller
+from rebalancer.sim.controllers.namespaces import NamespaceController
 from rebalancer.sim.controllers.nodes import NodeController
 from rebalancer.sim.controllers.replica_sets import ReplicaSetController
 from rebalancer.sim.controllers.stateful_sets import StatefulSetController

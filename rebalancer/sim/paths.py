@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from rebalancer.sim import discovery, openapi
+from rebalancer.sim import discovery, metrics, openapi
 from rebalancer.sim.requests import Answer, Form, Request, aggregated_answer, json_answer, text_answer
 
 _HEALTH = frozenset({"healthz", "livez", "readyz"})
 
 
 class PathAnswers:
-    """Answers what is asked on a path that is no resource. address: what ``/api`` tells clients to connect to."""
+    """Answers what is asked on a path that is no resource.
 
-    def __init__(self) -> None:
+    address: what ``/api`` tells clients to connect to. metrics: whether the metrics API is there.
+    """
+
+    def __init__(self, *, metrics: bool = False) -> None:
         self.address = "127.0.0.1:443"
+        self.metrics = metrics
 
     def answer(self, request: Request) -> Answer:
         """Return the answer; 404 for a path that is not known."""
@@ -30,8 +34,16 @@ class PathAnswers:
                 return json_answer(discovery.core_versions(self.address))
             case ["apis"]:
                 if _wants_aggregated(request):
-                    return aggregated_answer(discovery.aggregated(core=False))
-                return json_answer(discovery.group_list())
+                    found_groups = discovery.aggregated(core=False)
+                    if self.metrics:
+                        found_groups["items"].append(metrics.AGGREGATED)
+                    return aggregated_answer(found_groups)
+                listed = discovery.group_list()
+                if self.metrics:
+                    listed["groups"].append(metrics.API_GROUP)
+                return json_answer(listed)
+            case ["apis", metrics.GROUP, metrics.VERSION] if self.metrics:
+                return json_answer(metrics.RESOURCES)
             case ["openapi", "v3"]:
                 return Answer(200, openapi.index())
             case ["openapi", "v3", *rest]:

@@ -1,6 +1,7 @@
 """Bodies in Kubernetes' protobuf encoding, which kubectl uses for some of its requests, as JSON values.
 
-Only decoding, and only types that kubectl sends so; answers are always JSON, which such clients accept too.
+Only decoding, and only types that kubectl sends so; answers are always JSON, which such clients accept too. A status is
+passed over: on the requests concerned the server disregards it.
 Source of the field numbers: the generated.proto files of k8s.io/api and k8s.io/apimachinery.
 """
 
@@ -121,7 +122,7 @@ def _message(type_name: str, data: bytes) -> dict[str, Any]:
     numbered = _NUMBERED.get(type_name)
     known = fields_of(type_name) or {}
     if numbered is None:
-        if data:
+        if data and not type_name.endswith("Status"):
             raise _not_understood(type_name, 0)
         return {}
     names = numbered.split()

@@ -40,6 +40,8 @@ class Request:
     accept: str = ""
     authorization: str = ""
     user_agent: str = ""
+    impersonated_user: str = ""
+    impersonated_groups: tuple[str, ...] = ()
 
     @property
     def dry_run(self) -> bool:

@@ -39,7 +39,16 @@ def scale_of(obj: Object) -> Object:
     }
 
 
-def set_scale(registry: Registry, kind: Kind, namespace: str, name: str, scale: Any, *, dry_run: bool = False) -> Object:
+def set_scale(
+    registry: Registry,
+    kind: Kind,
+    namespace: str,
+    name: str,
+    scale: Any,
+    *,
+    dry_run: bool = False,
+    manager: str = "",
+) -> Object:
     """Set the replicas of a workload from a Scale and return the new Scale."""
     old = registry.get(kind, namespace, name)
     replicas = (scale.get("spec") or {}).get("replicas", 0)
@@ -50,7 +59,7 @@ def set_scale(registry: Registry, kind: Kind, namespace: str, name: str, scale: 
     if version and version != old["metadata"]["resourceVersion"]:
         raise conflict(kind, name)
     new = {**old, "metadata": dict(old["metadata"]), "spec": {**old["spec"], "replicas": replicas}}
-    return scale_of(registry.update(kind, old, new, dry_run=dry_run))
+    return scale_of(registry.update(kind, old, new, dry_run=dry_run, manager=manager))
 
 
 def patch_scale(
@@ -62,7 +71,8 @@ def patch_scale(
     media_type: str = MERGE_PATCH,
     *,
     dry_run: bool = False,
+    manager: str = "",
 ) -> Object:
     """Patch the Scale of a workload and return the new Scale."""
     changed = patched(scale_of(registry.get(kind, namespace, name)), patch, media_type, "autoscaling.v1.Scale")
-    return set_scale(registry, kind, namespace, name, changed, dry_run=dry_run)
+    return set_scale(registry, kind, namespace, name, changed, dry_run=dry_run, manager=manager)

@@ -154,9 +154,9 @@ class Filters:
 def _clash(port: tuple[str, str, int], used: Mapping[tuple[str, str, int], int]) -> bool:
     address, protocol, number = port
     for (other, other_protocol, other_number), count in used.items():
-        if count > 0 and (protocol, number) == (other_protocol, other_number):
-            if "0.0.0.0" in {address, other} or address == other:
-                return True
+        same = count > 0 and (protocol, number) == (other_protocol, other_number)
+        if same and ("0.0.0.0" in {address, other} or address == other):
+            return True
     return False
 
 
@@ -211,7 +211,7 @@ def describe(refusals: Counter[str], nodes: int) -> str:
 def pod_scheduled_false(pod: Object, message: str, now: str) -> Object:
     """Return a pod with its PodScheduled condition saying that no node fits."""
     status = pod.get("status", {})
-    old = next((item for item in status.get("conditions", ()) if item["type"] == "PodScheduled"), {})
+    old: Object = next((item for item in status.get("conditions", ()) if item["type"] == "PodScheduled"), {})
     condition = {
         "type": "PodScheduled",
         "status": "False",

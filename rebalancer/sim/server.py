@@ -42,7 +42,6 @@ class Server:
         self._runner: web.AppRunner | None = None
         self._streams: set[OpenWatch] = set()
         self._bookmark_seconds = bookmark_seconds
-        self._generation = 0
         self.port = port
 
     @property
@@ -85,8 +84,10 @@ class Server:
             accept=http.headers.get("Accept", ""),
             authorization=http.headers.get("Authorization", "") or token,
             user_agent=http.headers.get("User-Agent", ""),
+            impersonated_user=http.headers.get("Impersonate-User", ""),
+            impersonated_groups=tuple(http.headers.getall("Impersonate-Group", ())),
         )
-        await self._partition(http)
+        await self._faults.connected()
         watching = http.query.get("watch", "") in {"1", "true", "True"}
         fault = self._faults.met_by(request, watching)
         if fault is not None:
@@ -99,12 +100,6 @@ class Server:
         if fault is not None and fault.trouble is Trouble.CUT_LINE:
             return await self._cut(http, answer)
         return _plain(answer)
-
-    async def _partition(self, http: web.Request) -> None:
-        while self._faults.partitioned:
-            await asyncio.sleep(0.05)
-            if http.transport is None or http.transport.is_closing():
-                raise asyncio.CancelledError
 
     async def _spoil(self, http: web.Request, fault: Fault, watching: bool) -> web.StreamResponse | None:
         answer = answer_of(fault)
@@ -162,10 +157,9 @@ class Server:
         """Seconds between bookmarks."""
         return self._bookmark_seconds
 
-    @property
-    def partitioned(self) -> bool:
-        """Whether nothing may be sent now."""
-        return self._faults.partitioned
+    async def connected(self) -> None:
+        """Return once something may be sent."""
+        await self._faults.connected()
 
 
 class _Pump:
@@ -209,8 +203,7 @@ class _Pump:
                 return
 
     async def _write(self, lines: list[bytes]) -> bool:
-        while self._server.partitioned:
-            await asyncio.sleep(0.05)
+        await self._server.connected()
         fault = self._fault
         if fault is None:
             await self._response.write(b"".join(lines))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from rebalancer.sim.access import Tokens
+from rebalancer.sim.applying import apply_object
 from rebalancer.sim.binding import bind
-from rebalancer.sim.bodies import body_of, patch_of
+from rebalancer.sim.bodies import body_of, intent_of, patch_of
 from rebalancer.sim.decoding import read_object, read_typed
 from rebalancer.sim.eviction import evict
 from rebalancer.sim.kinds import SUBRESOURCES, Kind
 from rebalancer.sim.moments import stamp
-from rebalancer.sim.patching import check_media_type, patch_object
+from rebalancer.sim.patching import APPLY_YAML, check_media_type, patch_object
 from rebalancer.sim.problems import method_not_allowed
 from rebalancer.sim.registry import Registry
 from rebalancer.sim.requests import Answer, Request, json_answer, text_answer
@@ -66,6 +67,20 @@ def _part(registry: Registry, kind: Kind, asked: Route, request: Request) -> Ans
         return json_answer(obj, 200, warnings)
     media = request.content_type.partition(";")[0].strip()
     check_media_type(media)
+    if media == APPLY_YAML:
+        obj, created, warnings = apply_object(
+            registry,
+            kind,
+            namespace,
+            name,
+            intent_of(request),
+            request.query.get("fieldManager", ""),
+            force=request.query.get("force", "") in {"true", "1"},
+            dry_run=request.dry_run,
+            strictness=request.strictness,
+            subresource=subresource,
+        )
+        return json_answer(obj, 201 if created else 200, warnings)
     obj, warnings = patch_object(
         registry,
         kind,
@@ -88,11 +103,13 @@ def _scale(registry: Registry, kind: Kind, asked: Route, request: Request) -> An
     if asked.verb == "update":
         value = body_of(request, "Scale")
         scale, _ = read_typed("Scale", "v1", "autoscaling.v1.Scale", value)
-        return json_answer(set_scale(registry, kind, namespace, name, scale, dry_run=request.dry_run))
+        return json_answer(set_scale(registry, kind, namespace, name, scale, dry_run=request.dry_run, manager=request.manager))
     media = request.content_type.partition(";")[0].strip()
     check_media_type(media)
     patch = patch_of(request)
-    return json_answer(patch_scale(registry, kind, namespace, name, patch, media, dry_run=request.dry_run))
+    return json_answer(
+        patch_scale(registry, kind, namespace, name, patch, media, dry_run=request.dry_run, manager=request.manager)
+    )
 
 
 def _token(registry: Registry, tokens: Tokens, kind: Kind, asked: Route, request: Request) -> Answer:

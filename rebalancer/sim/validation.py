@@ -68,10 +68,10 @@ def update_problems(kind: Kind, new: Object, old: Object) -> Problems:
 
 
 def _metadata_change_problems(new: Spec, old: Spec) -> Problems:
-    problems = []
-    for name in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"):
-        if new.get(name) != old.get(name):
-            problems.append(invalid_value(f"metadata.{name}", new.get(name), "field is immutable"))
+    fixed = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp")
+    problems = [
+        invalid_value(f"metadata.{name}", new.get(name), "field is immutable") for name in fixed if new.get(name) != old.get(name)
+    ]
     added = set(new.get("finalizers", ())) - set(old.get("finalizers", ()))
     if old.get("deletionTimestamp") and added:
         names = ", ".join(f'"{name}"' for name in sorted(added))

@@ -85,7 +85,8 @@ class BudgetController:
         try:
             expected, desired = self._counts(budget["spec"], pods)
         except LookupError as problem:
-            return self._failed(budget, str(problem))
+            self._failed(budget, str(problem))
+            return None
         disrupted, again = self._disrupted(budget, {pod["metadata"]["name"]: pod for pod in pods})
         healthy = sum(
             "deletionTimestamp" not in pod["metadata"] and pod["metadata"]["name"] not in disrupted and is_ready(pod)
@@ -152,7 +153,7 @@ class BudgetController:
     def _failed(self, budget: Object, why: str) -> None:
         generation = budget["metadata"].get("generation", 0)
         kept = [item for item in budget["status"].get("conditions", ()) if item["type"] != "DisruptionAllowed"]
-        old = next((item for item in budget["status"].get("conditions", ()) if item["type"] == "DisruptionAllowed"), {})
+        old: Object = next((item for item in budget["status"].get("conditions", ()) if item["type"] == "DisruptionAllowed"), {})
         now = self._registry.now()
         failed = {
             "type": "DisruptionAllowed",

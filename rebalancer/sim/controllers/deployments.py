@@ -320,4 +320,4 @@ def _same_template(one: Object, template: Object) -> bool:
         return False
     mine, theirs = held.get("metadata", {}), template.get("metadata", {})
     labels = {name: value for name, value in mine.get("labels", {}).items() if name != HASH}
-    return labels == theirs.get("labels", {}) and mine.get("annotations", {}) == theirs.get("annotations", {})
+    return bool(labels == theirs.get("labels", {}) and mine.get("annotations", {}) == theirs.get("annotations", {}))

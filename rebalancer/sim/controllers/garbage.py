@@ -1,4 +1,4 @@
-"""Garbage collection by owner references, namespaces that go, pods whose node is gone.
+"""Garbage collection by owner references, and pods whose node is gone.
 
 Source: https://kubernetes.io/docs/concepts/architecture/garbage-collection/
 """
@@ -9,7 +9,7 @@ from rebalancer.sim.controllers.indexes import Indexes
 from rebalancer.sim.controllers.loop import Loop
 from rebalancer.sim.deletion import DeleteOptions, delete
 from rebalancer.sim.history import Event, Key, Object
-from rebalancer.sim.kinds import KINDS, NAMESPACE, POD, Kind, kind_of
+from rebalancer.sim.kinds import KINDS, POD, Kind, kind_of
 from rebalancer.sim.problems import ApiProblem
 from rebalancer.sim.registry import Registry
 from rebalancer.sim.store import key_of, with_metadata
@@ -66,8 +66,8 @@ class GarbageCollector:
     def reconcile(self, key: Key) -> float | None:
         """Do what one event calls for."""
         if key[0] == "gone":
-            for storage, name in tuple(self._dependents.pop(key[1], ())):
-                self._delete_if_unowned(storage, name)
+            for dependent_storage, dependent in tuple(self._dependents.pop(key[1], ())):
+                self._delete_if_unowned(dependent_storage, dependent)
             return None
         storage, namespace, name = key[1].split("|")
         if key[0] == "missing":
@@ -104,9 +104,8 @@ class GarbageCollector:
             for dependent_storage, dependent in tuple(self._dependents.pop(uid, ())):
                 self._disown(dependent_storage, dependent, uid)
             self._take_off(kind, obj, _ORPHAN)
-        elif _FOREGROUND in finalizers:
-            if not self._delete_dependents(uid):
-                self._take_off(kind, obj, _FOREGROUND)
+        elif _FOREGROUND in finalizers and not self._delete_dependents(uid):
+            self._take_off(kind, obj, _FOREGROUND)
 
     def _delete_dependents(self, uid: str) -> bool:
         waiting = False
@@ -130,50 +129,6 @@ class GarbageCollector:
         kept = [name for name in obj["metadata"].get("finalizers", ()) if name != finalizer]
         changed = with_metadata(obj, finalizers=kept or None)
         self._registry.update(kind, obj, changed)
-
-
-class NamespaceController:
-    """Empties namespaces that go, then lets them go."""
-
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
-        self._loop = Loop(self.reconcile)
-        registry.store.listen(NAMESPACE.storage, self._on_namespace)
-        registry.store.listen_to_all(self._on_removal)
-
-    async def run(self) -> None:
-        """Work until cancelled."""
-        await self._loop.run()
-
-    def _on_namespace(self, event: Event) -> None:
-        if event.after is not None and "deletionTimestamp" in event.after["metadata"]:
-            self._loop.add(event.key)
-
-    def _on_removal(self, event: Event) -> None:
-        if event.after is None and event.key[0]:
-            namespace = self._registry.store.get(NAMESPACE.storage, "", event.key[0])
-            if namespace is not None and "deletionTimestamp" in namespace["metadata"]:
-                self._loop.add(("", event.key[0]))
-
-    def reconcile(self, key: Key) -> float | None:
-        """Delete everything in a namespace; once it is empty, take off its finalizer."""
-        namespace = self._registry.store.get(NAMESPACE.storage, *key)
-        if namespace is None or "deletionTimestamp" not in namespace["metadata"]:
-            return None
-        waiting = False
-        for kind in _BY_STORAGE.values():
-            if not kind.namespaced:
-                continue
-            for obj_key in self._registry.store.keys(kind.storage, key[1]):
-                waiting = True
-                obj = self._registry.store.get(kind.storage, *obj_key)
-                if obj is not None and "deletionTimestamp" not in obj["metadata"]:
-                    delete(self._registry, kind, *obj_key, DeleteOptions(propagation="Background"))
-        if waiting and any(self._registry.store.keys(kind.storage, key[1]) for kind in _BY_STORAGE.values() if kind.namespaced):
-            return 0.5
-        spec = {name: value for name, value in namespace["spec"].items() if name != "finalizers"}
-        self._registry.store.remove(NAMESPACE.storage, key, {**namespace, "spec": spec})
-        return None
 
 
 class PodCollector:
