@@ -191,6 +191,12 @@ class RunView:
         answer = self._barred(pod)
         return answer[0] if answer is not None else None
 
+    def waits(self, pod: Pod) -> bool:
+        """Tell whether only what this run has taken from its budget bars the pod."""
+        barred = self.barred(pod)
+        account = self._run.account
+        return barred is not None and barred.code == "budget" and account is not None and account.is_spent_here(pod)
+
     def fitting(self, pod: Pod) -> frozenset[str]:
         """Return the other nodes that can take the pod's replacement now."""
         return frozenset(name for name in self._run.landings.prediction(pod).feasible if name != pod.node)

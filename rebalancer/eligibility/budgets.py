@@ -66,6 +66,10 @@ class Account:
             return None
         return objection(pod, budgets, self._spent.get(budgets[0].uid, 0))
 
+    def is_spent_here(self, pod: Pod) -> bool:
+        """Tell whether only what the run has taken already keeps the pod: later, with its replacements ready, it may go."""
+        return self.objection(pod) is not None and objection(pod, self._of(pod.shape)) is None
+
     def spend(self, pod: Pod) -> None:
         """Charge the pod's eviction to its budget."""
         budgets = self._of(pod.shape)

@@ -8,7 +8,8 @@ stay at or below its own target (F8). Where improvement is demanded, the cheapes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import heapq
+from collections.abc import Mapping, Sequence
 
 from rebalancer.eligibility.objection import Objection
 from rebalancer.model.pod import Pod, PodShape
@@ -30,6 +31,8 @@ from rebalancer.strategies.utilization import (
     usage_of,
 )
 from rebalancer.strategies.view import Aim, Demand, Strategy, Verdict, View
+
+_WORTH_WAITING = 1.25
 
 
 class Balancer:
@@ -84,42 +87,60 @@ class Balancer:
             return
         for name in sorted(self.room.unknown):
             self.view.note(f"LowNodeUtilization: no under-used node offers {name}, so pods that request it stay")
-        order = sorted(self.over.values(), key=lambda usage: (-overshoot(usage, self.target), usage.node.name))
-        for source in order:
-            if self._relieve(source).ends_run:
+        # Upstream relieves one node after the other; where improvement is demanded, the node that is worst by now gives next.
+        waiting = [(-overshoot(usage, self.target), name) for name, usage in self.over.items()]
+        heapq.heapify(waiting)
+        candidates: dict[str, list[Pod]] = {}
+        while waiting:
+            _, name = heapq.heappop(waiting)
+            source = self.over[name]
+            if name not in candidates:
+                candidates[name] = self._removable(name)
+            verdict = self._relieve(source, candidates[name])
+            if verdict.ends_run:
                 return
+            if verdict.ends_node:
+                continue
+            if candidates[name] and self.goes_on(source):
+                heapq.heappush(waiting, (-overshoot(source, self.target), name))
+            elif self.goes_on(source):
+                self._refuse_the_rest(name)
+
+    def _removable(self, name: str) -> list[Pod]:
+        """Return the pods of a node that the evictor lets go, in the order in which they are given up."""
+        pods = (pod for group in self.view.live(name).values() for pod in group)
+        return cheapest_first(pod for pod in pods if self.view.filter(pod) is None)
+
+    def _refuse_the_rest(self, name: str) -> None:
+        """Record what keeps the other pods of a node that stays over-used."""
+        for group in self.view.live(name).values():
+            for pod in group:
+                if (objection := self.view.filter(pod)) is not None:
+                    self.view.refuse(pod, objection)
 
     def goes_on(self, source: Usage) -> bool:
         """Tell whether the node is still over-used and there is room for what leaves it."""
         return bool(source.over()) and (self.view.demand is Demand.IMPROVEMENT or self.room.is_left())
 
-    def _relieve(self, source: Usage) -> Verdict:
-        view, name = self.view, source.node.name
-        pods = [pod for group in view.live(name).values() for pod in group]
-        candidates = [pod for pod in pods if view.filter(pod) is None]
+    def _relieve(self, source: Usage, candidates: list[Pod]) -> Verdict:
+        """Ask for pods until the node is fine or nobody is left; where improvement is demanded, until one is approved."""
+        one_by_one = self.view.demand is Demand.IMPROVEMENT
         while candidates and self.goes_on(source):
-            pod = self._next(candidates, source)
+            pod = best_gain(self, candidates, source) if one_by_one else candidates[0]
+            if pod is None:
+                candidates.clear()
+                break
             candidates.remove(pod)
             objection = self.own_objection(pod, source)
             if objection is not None:
-                view.refuse(pod, objection)
+                self.view.refuse(pod, objection)
                 if objection.code == "limit-strategy-node":
-                    return Verdict()
+                    candidates.clear()
                 continue
             verdict = self._ask(pod, source)
-            if verdict.ends_node:
+            if verdict.ends_node or (one_by_one and verdict.approved):
                 return verdict
-        if self.goes_on(source):
-            for pod in pods:
-                if (objection := view.filter(pod)) is not None:
-                    view.refuse(pod, objection)
         return Verdict()
-
-    def _next(self, candidates: list[Pod], source: Usage) -> Pod:
-        """Return who is asked next: in upstream's order, or the largest gain among the cheapest."""
-        if self.view.demand is not Demand.IMPROVEMENT:
-            return cheapest_first(candidates)[0]
-        return best_gain(self, candidates, source)
 
     def own_objection(self, pod: Pod, source: Usage) -> Objection | None:
         """Return what the strategy itself has against moving the pod."""
@@ -189,12 +210,13 @@ class Balancer:
         return None
 
 
-def best_gain(balancer: Balancer, candidates: Iterable[Pod], source: Usage) -> Pod:
-    """Return the pod of the lowest priority whose move takes most from the imbalance; ties go by upstream's order.
+def best_gain(balancer: Balancer, ordered: Sequence[Pod], source: Usage) -> Pod | None:
+    """Return the pod of the lowest priority whose move takes most from the imbalance, or None to wait for a better one.
 
-    The gain is what the sum of squared shares of the exceeded resources loses, weighted over the landings.
+    ordered: who may go, in upstream's order, which breaks ties. The gain is what the sum of squared shares of the exceeded
+    resources loses, weighted over the landings. A pod that only waits for its budget, spent in this run, and would gain clearly
+    more than anybody who may go now is worth waiting for: the run looks again, and one move does what would take two.
     """
-    ordered = cheapest_first(candidates)
     cheapest = _group(ordered[0].shape)
     exceeded = source.over()
     first_of: dict[PodShape, Pod] = {}
@@ -208,14 +230,19 @@ def best_gain(balancer: Balancer, candidates: Iterable[Pod], source: Usage) -> P
         (-sum(_step(shape, source, name, coolest[name]) for name in exceeded), place, pod)
         for place, (shape, pod) in enumerate(first_of.items())
     ]
-    best, best_value = ordered[0], float("-inf")
+    best, best_value, waiting_value = ordered[0], float("-inf"), float("-inf")
     for bound, _, pod in sorted(bounded, key=lambda entry: entry[:2]):
         if -bound <= best_value:
             break
+        waits = balancer.view.waits(pod)
+        if balancer.own_objection(pod, source) is not None or (not waits and balancer.view.barred(pod) is not None):
+            continue
         value = _gain(balancer, pod, source, exceeded)
-        if value > best_value:
+        if waits:
+            waiting_value = max(waiting_value, value)
+        elif value > best_value:
             best, best_value = pod, value
-    return best
+    return None if waiting_value > _WORTH_WAITING * max(best_value, 0.0) else best
 
 
 def _group(shape: PodShape) -> tuple[bool, int, bool]:
@@ -224,9 +251,7 @@ def _group(shape: PodShape) -> tuple[bool, int, bool]:
 
 
 def _gain(balancer: Balancer, pod: Pod, source: Usage, exceeded: tuple[str, ...]) -> float:
-    """Return the expected gain over all landings; minus infinity for a pod that would be refused anyway."""
-    if balancer.own_objection(pod, source) is not None or balancer.view.barred(pod) is not None:
-        return float("-inf")
+    """Return the expected gain over all landings."""
     total = 0.0
     for landing, weight in balancer.view.landings(pod).items():
         there = balancer.usage_at(landing)

@@ -145,6 +145,9 @@ class View(Protocol):
     def barred(self, pod: Pod) -> Objection | None:
         """Return what would refuse the pod before its landing is looked at, without recording it."""
 
+    def waits(self, pod: Pod) -> bool:
+        """Tell whether only what this run has taken from its budget bars the pod, so that a later look may approve it."""
+
     def fitting(self, pod: Pod) -> frozenset[str]:
         """Return the other nodes that can take the pod's replacement now. Nothing is reserved."""
 
