@@ -143,7 +143,7 @@ class DirectTransport:
                     raise KubeUnavailable("silent")
                 continue
             try:
-                async with asyncio.timeout(max(0.001, min(end, bookmark_at, loop.time() + 1.0) - loop.time())):
+                async with asyncio.timeout(max(0.001, min(end, bookmark_at, loop.time() + 5.0) - loop.time())):
                     await watch.wait()
             except TimeoutError:
                 if opened.options.bookmarks and loop.time() >= min(bookmark_at, end):
