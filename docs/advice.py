@@ -267,6 +267,10 @@ ANSWERS: Mapping[str, tuple[str, str]] = {
         "Another controller carries the eviction out. It counts against the limits until it has ended.",
         "Nothing.",
     ),
+    "Surged": (
+        "The pod is replaced by a rollout of its Deployment (`REBALANCER_SINGLE_REPLICA=surge`).",
+        "Nothing.",
+    ),
     "Reported": (
         "A dry run: the pod would have gone.",
         "Nothing.",

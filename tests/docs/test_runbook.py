@@ -12,9 +12,8 @@ import pytest
 import yaml
 
 from docs.advice import ALERTS, ANSWERS, ENDINGS, NOTICES, PASSED, REFUSALS
-from rebalancer.control.ports import Reported
+from rebalancer.control.ports import Reply
 from rebalancer.eligibility.objection import SENTENCES
-from rebalancer.model import answer
 from tests.docs.pages import DOCS, ROOT, anchors
 
 RUNBOOK = DOCS / "runbook.md"
@@ -46,8 +45,8 @@ def test_every_refusal_has_an_entry_and_no_entry_is_about_nothing() -> None:
 
 
 def test_every_answer_of_the_server_has_an_entry() -> None:
-    """All kinds of answers, and what a dry run reports."""
-    assert set(ANSWERS) == {kind.__name__ for kind in (*get_args(answer.Answer), Reported)}
+    """All kinds of answers, and what takes the place of one in a dry run and in a rollout."""
+    assert set(ANSWERS) == {kind.__name__ for kind in get_args(Reply)}
 
 
 def test_every_remark_has_an_entry() -> None:
