@@ -79,16 +79,15 @@ class Faults:
 
     @property
     def partitioned(self) -> bool:
-        """Whether connections are accepted and then hear nothing."""
+        """Whether connections are accepted and then hear nothing; False lets waiting requests through."""
         return not self._connected.is_set()
 
-    def partition(self) -> None:
-        """Cut the cluster off."""
-        self._connected.clear()
-
-    def heal(self) -> None:
-        """Let requests through again; those that wait are answered."""
-        self._connected.set()
+    @partitioned.setter
+    def partitioned(self, cut: bool) -> None:
+        if cut:
+            self._connected.clear()
+        else:
+            self._connected.set()
 
     async def connected(self) -> None:
         """Return once requests get through."""
@@ -107,7 +106,7 @@ class Faults:
     def clear(self) -> None:
         """Take every fault out of force and heal the partition."""
         self._faults.clear()
-        self.heal()
+        self.partitioned = False
 
     def met_by(self, request: Request, watching: bool) -> Fault | None:
         """Return the first fault that meets a request, or None."""
