@@ -6,8 +6,11 @@ A full collection has to visit every one of them, with the event loop standing s
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 EVERY = 2_000
+CHANGES = 10_000
 
 
 class WhileFilling:
@@ -24,11 +27,36 @@ class WhileFilling:
             gc.freeze()
 
 
-def freeze() -> None:
-    """Take everything that lives now out of the collector's sight; reference counting still frees it.
+class WhileChanging:
+    """Collects and freezes now and then while the cache changes, so that what there is to visit stays small."""
 
-    Called after the first lists, and now and then later (values that changes brought in are not frozen yet). Only the young
-    generations are collected before, so it costs little.
+    def __init__(self) -> None:
+        """Start with nothing counted."""
+        self._count = 0
+
+    def count(self) -> None:
+        """Take note of one more change."""
+        self._count += 1
+        if self._count % CHANGES == 0:
+            freeze()
+
+
+def freeze() -> None:
+    """Collect what is garbage, then take everything that lives out of the collector's sight; reference counting still frees it.
+
+    Called after the first lists too. It visits only what has come since the last time, so it costs little.
     """
-    gc.collect(1)
+    gc.collect()
     gc.freeze()
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Keep the collector from running meanwhile: building indexes makes many containers at once, and most of them stay."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

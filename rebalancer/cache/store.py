@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from rebalancer.cache.assumed import Assumptions
-from rebalancer.cache.collector import WhileFilling
+from rebalancer.cache.collector import WhileChanging, WhileFilling, paused
 from rebalancer.cache.facts import node_facts, pod_facts
 from rebalancer.cache.freshness import STALE_DISCONNECTED_SECONDS, STALE_SILENT_SECONDS, Freshness
 from rebalancer.cache.pods import NOWHERE, PodTable, PodTableBuilder, alike
@@ -76,6 +76,7 @@ class Cache:
         self._views = views(self._tables)
         self._assumed = Assumptions()
         self._filling = WhileFilling()
+        self._changing = WhileChanging()
         self._placed: tuple[int, int, dict[str, tuple[Pod, ...]], tuple[Pod, ...]] | None = None
         self._pod_changes = 0
 
@@ -153,8 +154,9 @@ class Cache:
         first = not self.freshness.synced(kind) or kind in self.freshness.missing()
         facts: list[Fact] | None = None if first else []
         work = self._replace_pods(objects, facts) if kind == "Pod" else self._replace_others(kind, objects, facts)
-        for _ in work:
-            await asyncio.sleep(0)
+        with paused():
+            for _ in work:
+                await asyncio.sleep(0)
         self.freshness.listed(kind, version)
         return tuple(facts or ())
 
@@ -216,6 +218,7 @@ class Cache:
         if before is not pod:
             self._pods.put(self._assumed.shown(pod))
             self._changed_pods()
+            self._changing.count()
         return pod_facts(before, pod)
 
     def _remove_pod(self, change: Removed) -> tuple[Fact, ...]:

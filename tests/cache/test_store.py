@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalancer.cache.collector import freeze
+from rebalancer.cache.collector import freeze, paused
 from rebalancer.cache.pods import PodTable, alike
 from rebalancer.model.snapshot import Snapshot, snapshot_of
 from tests.cache.builders import Filled, a_node, a_pod, an_object
@@ -257,3 +258,17 @@ def test_a_frozen_cache_works_on():
     table.put(filled.parsed(a_pod("a", node="n1")))
     table.put(filled.parsed(a_pod("a", node="n2")))
     assert (list(table.by_node), table.count, len(list(table))) == (["n2"], 1, 1)
+
+
+def test_the_collector_is_paused_only_for_a_while():
+    """It goes on afterwards, after a failure too, unless it was off before; pauses may overlap."""
+    assert gc.isenabled()
+    with paused():
+        assert not gc.isenabled()
+        with paused():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(ZeroDivisionError), paused():
+        _ = 1 / 0
+    assert gc.isenabled()
