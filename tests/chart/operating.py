@@ -6,7 +6,7 @@ A small cluster in which the default policy has something to do: a pod that keep
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,7 +23,7 @@ from rebalancer.service.parts import Parts, build
 from rebalancer.settings import load_settings
 from rebalancer.sim.access import User
 from rebalancer.sim.cluster import EmbeddedCluster
-from rebalancer.sim.kinds import kind_of
+from rebalancer.sim.kinds import DEPLOYMENT, kind_of
 from tests.chart.rendering import environment, objects, policy_text
 
 ACCOUNT = "system:serviceaccount:kube-system:rebalancer"
@@ -64,6 +64,11 @@ class Operation:
         return "\n".join([*map(str, self.heard), *self.parts.cache.unfresh()])
 
 
+def quiet_cluster() -> EmbeddedCluster:
+    """Return a cluster in which nothing moves by itself, so that whatever happens is the program's doing."""
+    return EmbeddedCluster(controllers=False)
+
+
 def install(cluster: EmbeddedCluster, values: dict[str, Any], without: tuple[str, str] | None = None) -> None:
     """Create the chart's account, roles and bindings in a cluster. without: a verb and a resource to leave out."""
     for found in objects(values):
@@ -89,28 +94,68 @@ def _reduced(rule: dict[str, Any], verb: str, resource: str) -> list[dict[str, A
     return [each for each in rules if each["verbs"]]
 
 
+def deploy(cluster: EmbeddedCluster, replicas: int, cpu: str) -> None:
+    """Create a Deployment whose pods ask for so much CPU each."""
+    labels = {"app": "load"}
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": labels}}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    cluster.registry.create(DEPLOYMENT, "default", {"metadata": {"name": "load"}, "spec": spec | {"template": template}})
+
+
 def furnish(cluster: EmbeddedCluster) -> None:
     """Put in two nodes and a workload of two, one of which restarts without end on the first node."""
     for name in ("n1", "n2"):
-        cluster.store.put("nodes", node(name))
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "rs-web", "controller": True}
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-    cluster.store.put(
-        "replicasets.apps",
-        {
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "metadata": {"name": "web", "namespace": "default", "uid": "rs-web", "generation": 1},
-            "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template},
-            "status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "observedGeneration": 1},
-        },
-    )
-    for name, place, restarts in (("web-1", "n1", 200), ("web-2", "n2", 0)):
-        cluster.store.put("pods", _pod(name, place, restarts, owner))
+        cluster.store.put("nodes", _node(name))
+    _workload(cluster, "web", (("web-1", "n1", 200), ("web-2", "n2", 0)))
 
 
-def node(name: str) -> dict[str, Any]:
-    """Return a Ready node with four cores and eight gibibytes."""
+def furnish_single(cluster: EmbeddedCluster) -> None:
+    """Put in a Deployment whose only pod restarts without end."""
+    spec: dict[str, Any] = {
+        "replicas": 1,
+        **_spec("one"),
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}},
+    }
+    status = {"replicas": 1, "readyReplicas": 1, "updatedReplicas": 1, "availableReplicas": 1}
+    cluster.store.put("deployments.apps", _object("apps/v1", "Deployment", "one", spec, status))
+    _workload(cluster, "one", (("one-1", "n2", 200),), {"kind": "Deployment", "name": "one", "uid": "deployment-one"})
+
+
+def _workload(
+    cluster: EmbeddedCluster, name: str, pods: Iterable[tuple[str, str, int]], owner: dict[str, Any] | None = None
+) -> None:
+    """Put in a ReplicaSet with its pods, each with its name, its node and its restarts."""
+    pods = tuple(pods)
+    count = len(pods)
+    status = {"replicas": count, "readyReplicas": count, "availableReplicas": count, "observedGeneration": 1}
+    found = _object("apps/v1", "ReplicaSet", name, {"replicas": count, **_spec(name)}, status)
+    if owner is not None:
+        found["metadata"]["ownerReferences"] = [{"apiVersion": "apps/v1", "controller": True, **owner}]
+    cluster.store.put("replicasets.apps", found)
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": f"replicaset-{name}", "controller": True}
+    for pod, place, restarts in pods:
+        cluster.store.put("pods", _pod(pod, name, place, restarts, reference))
+
+
+def _spec(name: str) -> dict[str, Any]:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    return {"selector": {"matchLabels": labels}, "template": template}
+
+
+def _object(version: str, kind: str, name: str, spec: dict[str, Any], status: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default", "uid": f"{kind.lower()}-{name}", "generation": 1}
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": metadata,
+        "spec": spec,
+        "status": {"observedGeneration": 1, **status},
+    }
+
+
+def _node(name: str) -> dict[str, Any]:
     room = {"cpu": "4", "memory": "8Gi", "pods": "110"}
     return {
         "apiVersion": "v1",
@@ -121,7 +166,7 @@ def node(name: str) -> dict[str, Any]:
     }
 
 
-def _pod(name: str, place: str, restarts: int, owner: dict[str, Any]) -> dict[str, Any]:
+def _pod(name: str, app: str, place: str, restarts: int, owner: dict[str, Any]) -> dict[str, Any]:
     started = "2026-01-01T00:00:00Z"
     state = {
         "name": "c",
@@ -138,7 +183,7 @@ def _pod(name: str, place: str, restarts: int, owner: dict[str, Any]) -> dict[st
             "name": name,
             "namespace": "default",
             "uid": f"pod-{name}",
-            "labels": {"app": "web"},
+            "labels": {"app": app},
             "creationTimestamp": started,
             "ownerReferences": [owner],
         },

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,14 @@ def values_of(name: str) -> dict[str, Any]:
 
 def objects(values: dict[str, Any]) -> list[dict[str, Any]]:
     """Return what the chart makes of values in kube-system, released as rebalancer."""
-    return rendered(values)
+    found: list[dict[str, Any]] = json.loads(_rendered(json.dumps(values)))
+    return found
+
+
+@cache
+def _rendered(values: str) -> str:
+    """Render once for all tests that use the same values."""
+    return json.dumps(rendered(json.loads(values)))
 
 
 def of_kind(kind: str, values: dict[str, Any]) -> list[dict[str, Any]]:

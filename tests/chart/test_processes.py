@@ -16,7 +16,8 @@ import aiohttp
 import pytest
 
 from rebalancer.sim.cluster import EmbeddedCluster
-from tests.chart.operating import AT_ONCE, LONGEST_SECONDS, TOKEN, furnish, install, node
+from rebalancer.sim.nodes import NodeShape
+from tests.chart.operating import AT_ONCE, LONGEST_SECONDS, TOKEN, deploy, furnish, install, quiet_cluster
 from tests.chart.rendering import container, environment, policy_text
 from tests.chart.test_monitoring import WATCHED
 
@@ -112,6 +113,16 @@ async def started(cluster: EmbeddedCluster, values: dict[str, Any], folder: Path
         await running.ended()
 
 
+def placed(cluster: EmbeddedCluster) -> dict[str, list[str]]:
+    """Return the names of the Ready pods by node."""
+    found: dict[str, list[str]] = {}
+    for pod in cluster.store.objects("pods"):
+        conditions = {each["type"]: each["status"] for each in pod.get("status", {}).get("conditions", ())}
+        if conditions.get("Ready") == "True":
+            found.setdefault(pod["spec"]["nodeName"], []).append(pod["metadata"]["name"])
+    return found
+
+
 async def asked(port: int, path: str) -> tuple[int, str]:
     """Return status and body of a GET, as a kubelet or Prometheus would ask."""
     async with aiohttp.ClientSession() as client, client.get(f"http://127.0.0.1:{port}{path}") as reply:
@@ -137,22 +148,29 @@ async def probed(port: int, values: dict[str, Any]) -> set[int]:
 
 
 async def test_the_deployment_becomes_ready_reacts_to_a_node_follows_its_policy_and_stops(tmp_path: Path) -> None:
-    """One life of the pod, with the rights of the rendered roles, from its first line to exit code 0."""
+    """One life of the pod with the rights of the rendered roles: a node joins two that are 75 % full, and pods come to it."""
     values: dict[str, Any] = {}
-    async with EmbeddedCluster() as cluster:
+    async with EmbeddedCluster(nodes=2, shape=NodeShape(cpu="4"), seed=3) as cluster:
         install(cluster, values)
-        furnish(cluster)
+        deploy(cluster, 10, "600m")
+
+        async def ready() -> bool:
+            return await probed(port, values) == {200}
+
+        async def full() -> bool:
+            return [len(pods) for pods in placed(cluster).values()] == [5, 5]
+
+        async def come() -> bool:
+            return len(placed(cluster).get("node-03", ())) >= 2
+
+        await until(full)
         async with started(cluster, values, tmp_path) as (running, mount):
             port = (await running.logged(event="listening"))["port"]
             await running.logged(event="synced")
-
-            async def ready() -> bool:
-                return await probed(port, values) == {200}
-
             await until(ready)
-            await running.logged(event="run-ended")
-            cluster.store.put("nodes", node("n3"))
-            await running.logged(event="trigger", kind="node-joined", subject="n3")
+            cluster.add_node("node-03", ready=True)
+            await running.logged(event="trigger", kind="node-joined", subject="node-03")
+            await until(come)
 
             mount.put(policy_text({"deschedulerPolicy": {"maxNoOfPodsToEvictTotal": 1}}))
             await running.logged(event="trigger", kind="policy-changed")
@@ -176,7 +194,7 @@ async def test_a_second_replica_waits_ready_for_the_lease_of_the_first(tmp_path:
     values: dict[str, Any] = {"replicas": 2}
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    async with EmbeddedCluster() as cluster:
+    async with quiet_cluster() as cluster:
         install(cluster, values)
         async with started(cluster, values, tmp_path / "a") as (first, _):
             await first.logged(event="synced")
@@ -200,7 +218,7 @@ async def test_a_second_replica_waits_ready_for_the_lease_of_the_first(tmp_path:
 async def test_a_job_makes_one_run_and_ends(kind: str, tmp_path: Path) -> None:
     """It evicts what there is to evict, writes its Events, gives the lease back and exits with 0."""
     values = {"kind": kind}
-    async with EmbeddedCluster() as cluster:
+    async with quiet_cluster() as cluster:
         install(cluster, values)
         furnish(cluster)
         async with started(cluster, values, tmp_path) as (running, _):
@@ -217,7 +235,7 @@ async def test_a_job_makes_one_run_and_ends(kind: str, tmp_path: Path) -> None:
 async def test_a_wrong_value_ends_the_process_with_all_mistakes(tmp_path: Path) -> None:
     """Exit code 2 and each mistake by name, so that the pod's last log line is the answer."""
     values = {"settings": {"leaseDurationSeconds": 5, "cooldownMaximumSeconds": 1}}
-    async with EmbeddedCluster() as cluster:
+    async with quiet_cluster() as cluster:
         install(cluster, values)
         async with started(cluster, values, tmp_path) as (running, _):
             assert await running.ended() == 2

@@ -11,6 +11,7 @@ from tests.chart.rendering import of_kind, only, rules
 
 WATCHING = {(verb, each.rbac_name, "") for each in RESOURCES for verb in ("list", "watch")}
 EVICTING = {("create", "pods/eviction", "")}
+ROLLOUT = {("patch", "deployments.apps", "")}
 LEASE = {("create", "leases.coordination.k8s.io", "")} | {
     (verb, "leases.coordination.k8s.io", "descheduler") for verb in ("get", "update")
 }
@@ -29,6 +30,14 @@ REVIEWS = {
         pytest.param({"kind": "CronJob"}, WATCHING | EVICTING | LEASE | STATE | EVENTS, id="cronjob"),
         pytest.param({"settings": {"dryRun": "plan"}}, WATCHING, id="dry-run-that-only-reports"),
         pytest.param({"settings": {"dryRun": "server"}}, WATCHING | EVICTING | LEASE, id="dry-run-on-the-server"),
+        pytest.param(
+            {"settings": {"singleReplica": "surge"}},
+            WATCHING | EVICTING | ROLLOUT | LEASE | STATE | EVENTS,
+            id="replacement-first",
+        ),
+        pytest.param(
+            {"settings": {"singleReplica": "surge", "dryRun": "plan"}}, WATCHING, id="replacement-first-that-only-reports"
+        ),
         pytest.param({"settings": {"events": False}}, WATCHING | EVICTING | LEASE | STATE, id="no-events"),
         pytest.param({"settings": {"leaderElection": False}}, WATCHING | EVICTING | STATE | EVENTS, id="no-election"),
         pytest.param(
