@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 EVERY = 2_000
-CHANGES = 10_000
+CHANGES = 5_000
 
 
 class WhileFilling:
