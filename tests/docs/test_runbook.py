@@ -118,6 +118,28 @@ def test_every_reason_to_wait_has_an_entry() -> None:
         assert len(known) * 2 >= len(words), reason
 
 
+def logged_events() -> set[str]:
+    """Return the events of all log lines that are not named by a code of their own."""
+    found: set[str] = set()
+    for module in ("service/logs.py", "cli/controller.py"):
+        for node in ast.walk(ast.parse((ROOT / "rebalancer" / module).read_text())):
+            match node:
+                case ast.Call(ast.Attribute(attr="debug" | "info" | "warning"), [first, *_]) | ast.Call(
+                    ast.Name("write"), [first, *_]
+                ):
+                    found |= {
+                        part.value for part in ast.walk(first) if isinstance(part, ast.Constant) and isinstance(part.value, str)
+                    }
+    return found
+
+
+def test_every_event_of_the_log_is_listed() -> None:
+    """On the page about metrics and logs, in the table of events."""
+    section = (DOCS / "metrics.md").read_text().partition("## Logs")[2]
+    listed = {event for row in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for event in re.findall(r"`([^`]+)`", row)}
+    assert logged_events() == listed
+
+
 def test_exit_codes_are_those_of_the_program() -> None:
     """Done, failed, bad input."""
     text = Path(ROOT / "rebalancer" / "cli" / "program.py").read_text()
