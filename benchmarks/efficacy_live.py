@@ -2,8 +2,8 @@
 
     python -m benchmarks.efficacy_live [--nodes 20] [--joining 4] [--seeds 5] [--processes 2]
 
-The cluster's scheduler is not the one that predicts: it samples nodes, works on a cache 50 to 500 ms old, takes other pending pods
-first, and evicted pods take their time to go. Besides what ``efficacy`` prints: how many replacements landed where they were expected.
+The cluster's scheduler is not the one that predicts: it samples nodes, works on a cache 50 to 500 ms old, takes other pending
+pods first, and evicted pods take their time to go. Besides what ``efficacy`` prints: how many replacements landed as expected.
 """
 
 from __future__ import annotations

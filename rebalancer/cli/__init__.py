@@ -1,0 +1,1 @@
+"""The command line: parse, wire, print. One module for each group of commands."""
