@@ -10,14 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-import orjson
-
 from rebalancer.sim.controllers.deployments import HASH
 from rebalancer.sim.controllers.indexes import controller_of
 from rebalancer.sim.history import Object
 from rebalancer.sim.kinds import NAMESPACE, Kind, kind_of
 from rebalancer.sim.registry import Registry, ordered
 from rebalancer.sim.schema import type_of
+from rebalancer.sim.sharing import Sharing, without_collector
 from rebalancer.sim.zeros import fill
 
 _OF_ONE_POD = frozenset(
@@ -29,13 +28,8 @@ _OWNERS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationContr
 
 def load_dump(registry: Registry, objects: Iterable[Object]) -> int:
     """Load objects and make what they need; return how many were taken from the dump. Unknown kinds are left out."""
-    by_kind: dict[Kind, list[Object]] = defaultdict(list)
-    sharing = _Sharing()
-    for obj in objects:
-        kind = kind_of(str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
-        if kind is None or kind.asked_only or kind.stored_as:
-            continue
-        by_kind[kind].append(_complete(registry, kind, obj, sharing))
+    with without_collector():
+        by_kind = _read(registry, objects)
     for kind, loaded in by_kind.items():
         registry.store.load(kind.storage, loaded)
     if by_kind:
@@ -44,17 +38,18 @@ def load_dump(registry: Registry, objects: Iterable[Object]) -> int:
     return sum(map(len, by_kind.values()))
 
 
-class _Sharing:
-    """Keeps one copy of equal parts: pods of one owner share most of their spec."""
+def _read(registry: Registry, objects: Iterable[Object]) -> dict[Kind, list[Object]]:
+    by_kind: dict[Kind, list[Object]] = defaultdict(list)
+    sharing = Sharing()
+    for obj in objects:
+        kind = kind_of(str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
+        if kind is None or kind.asked_only or kind.stored_as:
+            continue
+        by_kind[kind].append(_complete(registry, kind, obj, sharing))
+    return by_kind
 
-    def __init__(self) -> None:
-        self._known: dict[bytes, Any] = {}
 
-    def __call__(self, value: Any) -> Any:
-        return self._known.setdefault(orjson.dumps(value), value)
-
-
-def _complete(registry: Registry, kind: Kind, obj: Object, sharing: _Sharing) -> Object:
+def _complete(registry: Registry, kind: Kind, obj: Object, sharing: Sharing) -> Object:
     metadata = {name: value for name, value in obj["metadata"].items() if name not in {"managedFields", "selfLink"}}
     if not kind.namespaced:
         metadata.pop("namespace", None)
@@ -65,11 +60,11 @@ def _complete(registry: Registry, kind: Kind, obj: Object, sharing: _Sharing) ->
     metadata.setdefault("creationTimestamp", registry.now())
     for name in ("labels", "annotations", "ownerReferences"):
         if name in metadata:
-            metadata[name] = sharing(metadata[name])
+            metadata[name] = sharing.part(metadata[name])
     whole = {**obj, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
     if kind.storage == "pods":
-        whole["spec"] = {name: sharing(value) for name, value in obj.get("spec", {}).items()}
-        whole["status"] = {name: sharing(value) for name, value in obj.get("status", {}).items()}
+        whole["spec"] = {name: sharing.part(value) for name, value in obj.get("spec", {}).items()}
+        whole["status"] = sharing.leaves(obj.get("status", {}))
     fill(type_of(kind), whole)
     return ordered(whole)
 
