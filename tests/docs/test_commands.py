@@ -64,7 +64,7 @@ def run(script: str, folder: Path) -> tuple[int, str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=90,
+        timeout=110,
         check=False,
     )
     return done.returncode, done.stdout
