@@ -19,13 +19,15 @@ from rebalancer.strategies.catalogue import STRATEGIES
 from tests.docs.pages import DOCS, ROOT, all_blocks, blocks
 
 EXAMPLES = DOCS / "examples"
+SCHEDULER = "KubeSchedulerConfiguration"
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 
 def policies() -> Iterator[Any]:
     """Yield every policy of the pages and the examples."""
     for block in all_blocks("yaml"):
-        yield pytest.param(block.text, id=str(block))
+        if yaml.safe_load(block.text)["kind"] != SCHEDULER:
+            yield pytest.param(block.text, id=str(block))
     for path in sorted(EXAMPLES.glob("*policy*.yaml")):
         if not path.name.startswith("wrong-"):
             yield pytest.param(path.read_text(), id=str(path.relative_to(ROOT)))
@@ -41,11 +43,17 @@ def test_a_policy_loads_and_decides_about_the_example_cluster(text: str) -> None
     assert plan.evaluated_at == NOW.timestamp()
 
 
+def shown(strategy: str, kind: str) -> str:
+    """Return the one document of a kind on a strategy's page."""
+    page = DOCS / "strategies" / f"{slug(strategy)}.md"
+    (text,) = [each.text for each in blocks(page) if each.language == "yaml" and yaml.safe_load(each.text)["kind"] == kind]
+    return text
+
+
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
 def test_a_strategys_page_shows_a_policy_that_enables_it(strategy: str) -> None:
     """And that writes no warnings: an example is not to teach what is odd."""
-    (block,) = [each for each in blocks(DOCS / "strategies" / f"{slug(strategy)}.md") if each.language == "yaml"]
-    loaded = load(block.text, source="documentation")
+    loaded = load(shown(strategy, "DeschedulerPolicy"), source="documentation")
     assert strategy in {use.name for _, use in loaded.policy.uses()}
     assert loaded.warnings == ()
 
@@ -55,6 +63,26 @@ def test_a_policy_that_is_shown_as_wrong_is(path: Path) -> None:
     """Its mistakes are shown by a command in the pages."""
     with pytest.raises(PolicyError):
         load(path.read_text(), source=path.name)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "moved", "codes"),
+    [
+        pytest.param(None, [], {"scheduler-spreads", "daemon-set"}, id="a-scheduler-that-spreads"),
+        pytest.param(SCHEDULER, ["shop/web-6d4f-6"], {"daemon-set"}, id="the-scheduler-of-the-page"),
+    ],
+)
+def test_packing_needs_the_scheduler_that_its_page_shows(scheduler: str | None, moved: list[str], codes: set[str]) -> None:
+    """One replica is alone on the new node: it is packed only where the scheduler packs."""
+    objects = json.loads((EXAMPLES / "cluster.json").read_text())["items"]
+    for each in objects:
+        if each["metadata"]["name"] == "web-6d4f-6":
+            each["spec"]["nodeName"] = "worker-c"
+    config = yaml.safe_load(shown("HighNodeUtilization", scheduler)) if scheduler else None
+    policy = load(shown("HighNodeUtilization", "DeschedulerPolicy"), source="documentation").policy
+    plan = rebalancer.evaluate(objects, policy, now=NOW, scheduler=config)
+    assert [each.pod for each in plan.approved] == moved
+    assert {each.code for each in plan.refused} == codes
 
 
 def test_the_example_cluster_shows_what_the_pages_say() -> None:
