@@ -173,6 +173,17 @@ async def test_one_refusal_holds_back_every_pod_of_the_budget_but_no_other() -> 
     assert sorted(asked[2:]) == ["ns/w1", "ns/w2"]
 
 
+async def test_a_budget_over_two_workloads_is_not_spent_twice_while_its_watch_lags() -> None:
+    """The budget's status has not moved yet, but one of its two pods was accepted: the other is not asked for."""
+    pods = apps(2)
+    for pod in pods:
+        pod["metadata"]["labels"]["app"] = "web"
+    stage = await a_stage(pods, a_budget(allowed=1, current=9), deadline=30)
+    ended = await stage.run()
+    assert stage.evicted == ["ns/p0"]
+    assert (ended.refused, ended.ending) == (0, "deadline")
+
+
 async def test_two_budgets_mean_no_request() -> None:
     """A pod with two budgets is passed over with both names; the next one goes."""
     pods = [a_pod("w1", app="web"), a_pod("x", app="other")]

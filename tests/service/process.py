@@ -130,7 +130,7 @@ async def placed(cluster: EmbeddedCluster, deployments: int, replicas: int, *, c
     for number in range(deployments):
         cluster.registry.create(DEPLOYMENT, "default", a_deployment(f"app{number}", replicas, cpu=cpu))
     async with asyncio.timeout(30):
-        while ready_pods(cluster) < deployments * replicas:  # noqa: ASYNC110 (the store has nothing to wait for)
+        while ready_pods(cluster) < deployments * replicas:
             await asyncio.sleep(0.05)
 
 
