@@ -46,6 +46,8 @@ def outputs() -> Iterator[tuple[Path, str]]:
     """Yield every generated file with what it should hold."""
     values = _between((CHART / "values.yaml").read_text(), "  # settings: ", _settings())
     yield CHART / "values.yaml", values
+    # What a template can read of it: Helm keeps values.yaml itself from them.
+    yield CHART / "defaults.yaml", yaml.dump(yaml.safe_load(values), Dumper=_Readable, sort_keys=False, width=_WIDTH)
     yield CHART / "values.schema.json", json.dumps(values_schema(), indent=2, ensure_ascii=False) + "\n"
     yield CHART / "dashboards" / "rebalancer.json", dashboard()
     yield CHART / "README.md", _between((CHART / "README.md").read_text(), "<!-- values: ", table(values) + "\n")

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from helm_python import Chart
 
+from deploy.generate import CHART
 from deploy.schema import FLAGS
 from rebalancer.settings import load_settings
 from tests.chart.rendering import container, environment, notes, objects, pod_template, values_of
+
+Reused = Callable[[dict[str, Any]], Chart]
 
 
 def warnings(values: dict[str, Any]) -> str:
@@ -117,6 +125,60 @@ MAPPED = {
     "v",
 }
 TEXTS = {"logging-format": "json", "feature-gates": "AllAlpha=true", "bind-address": "::", "policy-config-file": "/p"}
+
+
+@pytest.fixture
+def reused(tmp_path: Path) -> Reused:
+    """Return a way to get the chart as `helm upgrade --reuse-values` has it: its own defaults replaced by another chart's."""
+
+    def with_values(values: dict[str, Any]) -> Chart:
+        folder = tmp_path / "chart"
+        shutil.copytree(CHART, folder)
+        (folder / "values.yaml").write_text(yaml.safe_dump(values))
+        return Chart.load(str(folder))
+
+    return with_values
+
+
+def over(below: Any, above: Any) -> Any:
+    """Return values with others laid over them, as Helm does it: maps key by key, all else as a whole."""
+    if not (isinstance(below, dict) and isinstance(above, dict)):
+        return above
+    return {**below, **{key: over(below.get(key), value) for key, value in above.items()}}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param(values_of("upstream-0.36-values.yaml"), id="defaults"),
+        pytest.param(over(values_of("upstream-0.36-values.yaml"), values_of("upstream-0.36-optional-values.yaml")), id="options"),
+        pytest.param(values_of("upstream-0.20-values.yaml"), id="0.20"),
+    ],
+)
+def test_a_release_of_the_descheduler_is_upgraded_with_its_values_alone(reused: Reused, values: dict[str, Any]) -> None:
+    """Nothing of ours is in those values, and still what comes out is what our defaults under those values would give."""
+    files = reused(values).render({}, name="rebalancer", namespace="kube-system")
+    found = [each for path, text in sorted(files.items()) if path.endswith(".yaml") for each in yaml.safe_load_all(text) if each]
+    assert found == objects(values)
+    assert "The values are those of another chart" in files["rebalancer/templates/NOTES.txt"]
+
+
+def test_what_was_switched_off_in_reused_values_stays_off(reused: Reused) -> None:
+    """False, 0 and empty are values, not gaps."""
+    off = {"serviceAccount": {"create": False, "name": "own"}, "rbac": {"create": False}, "settings": {"dryRun": "plan"}}
+    files = reused(values_of("upstream-0.36-values.yaml")).render(off, name="rebalancer", namespace="kube-system")
+    found = [each for path, text in files.items() if path.endswith(".yaml") for each in yaml.safe_load_all(text) if each]
+    assert sorted(each["kind"] for each in found) == ["ConfigMap", "CronJob"]
+    assert "DRY RUN" in files["rebalancer/templates/NOTES.txt"]
+
+
+def test_what_null_takes_away_stays_away() -> None:
+    """With our own values nothing is filled in."""
+    spec = pod_template({"resources": None, "priorityClassName": None, "readinessProbe": None})["spec"]
+    assert "priorityClassName" not in spec
+    assert "resources" not in spec["containers"][0]
+    assert "readinessProbe" not in spec["containers"][0]
+    assert "ConfigMap rebalancer has to exist" in notes({"deschedulerPolicy": None})
 
 
 @pytest.mark.parametrize("flag", FLAGS)

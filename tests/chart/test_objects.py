@@ -102,6 +102,18 @@ def test_a_cronjob_never_runs_twice_at_once() -> None:
     assert cronjob["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["args"] == ["once"]
 
 
+def test_limits_of_a_cronjob_that_are_not_given_are_not_set() -> None:
+    """A starting deadline of 0 would keep it from ever starting; 0 is written only where it was asked for."""
+    names = ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+    assert not set(names) & set(only("CronJob", {"kind": "CronJob"})["spec"])
+    spec = only("CronJob", {"kind": "CronJob", **dict.fromkeys(names, 0)})["spec"]
+    assert [spec[name] for name in names] == [0, 0, 0]
+    job = only("Job", {"kind": "Job"})["spec"]
+    assert "ttlSecondsAfterFinished" not in job
+    assert job["activeDeadlineSeconds"] == 900
+    assert only("Job", {"kind": "Job", "settings": {"runDeadlineSeconds": 60.5}})["spec"]["activeDeadlineSeconds"] == 361
+
+
 @pytest.mark.parametrize(
     ("values", "expected"),
     [

@@ -2,6 +2,12 @@
 {{- define "rebalancer.warnings" -}}
 {{- $options := default dict .Values.cmdOptions -}}
 {{- $settings := fromJson (include "rebalancer.settings" .) -}}
+{{- if .Values.foreign }}
+- The values are those of another chart (--reuse-values). What they do not name is as this chart has it; kind stays {{ .Values.kind }}{{ if ne .Values.kind "Deployment" }}, and only kind=Deployment reacts to changes{{ end }}.
+{{- end }}
+{{- if and (eq (include "rebalancer.policySource" .) "configMap") (not .Values.deschedulerPolicy) }}
+- deschedulerPolicy is empty: the ConfigMap {{ include "rebalancer.fullname" . }} has to exist, with the policy under the key policy.yaml.
+{{- end }}
 {{- if include "rebalancer.foreignImage" . }}
 - image.repository {{ .Values.image.repository }} is the descheduler's. {{ include "rebalancer.image" . }} is used; if you mirror images, set image.repository and image.tag to your copy.
 {{- end }}
