@@ -190,6 +190,10 @@ NOTICES: Mapping[str, tuple[str, str]] = {
         " in this run.",
         "Read the message: it is the server's. Grant `create` on `pods/eviction`, or protect the namespace.",
     ),
+    "cannot-evaluate": (
+        "The policy cannot be used on this cluster: it names a priority class that is not there, say. Nothing is evicted.",
+        "Mend what the line names. The next run tries again.",
+    ),
     "cannot-be-read": (
         "A kind cannot be listed or watched. Without nodes, pods, budgets, namespaces or priority classes nothing is "
         "evicted; of other kinds it is assumed that there are none.",
@@ -326,6 +330,10 @@ ENDINGS: Mapping[str, tuple[str, str]] = {
     "deadline": (
         "The run's time was over with moves left.",
         "Raise `REBALANCER_RUN_DEADLINE_SECONDS`, or the caps in flight and per minute.",
+    ),
+    "failed": (
+        "There was nothing to decide on. The reason says why.",
+        "See [cannot-evaluate](#cannot-evaluate).",
     ),
     "superseded": (
         "Only waiting was left, and new triggers were due.",
