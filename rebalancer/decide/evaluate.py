@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rebalancer.decide.guards import Guards
 from rebalancer.decide.landing import Landings
 from rebalancer.decide.record import Record
@@ -16,6 +18,8 @@ from rebalancer.policy import Policy
 from rebalancer.strategies.catalogue import STRATEGIES
 
 _FEWEST_NODES = 2
+
+Failed = Callable[[str, str, Exception], None]
 
 
 class Memory:
@@ -34,15 +38,17 @@ def evaluate(
     scheduler: SchedulerConfig = DEFAULT,
     *,
     memory: Memory | None = None,
+    failed: Failed | None = None,
 ) -> Plan:
     """Decide which pods should move. Equal input gives an equal plan.
 
     policy: with its priority classes resolved. guards: what settings add; None for only what the policy says.
     placement: how much is asked of landings. scheduler: what is known of the cluster's schedulers.
     memory: kept by the caller from one evaluation to the next.
+    failed: told of a strategy that raises (profile, strategy, error), whereupon the others go on; None lets it raise.
     """
     record = Record()
-    decide(snapshot, policy, guards, placement, scheduler, record, memory)
+    decide(snapshot, policy, guards, placement, scheduler, record, memory, failed)
     return record.plan(snapshot.now)
 
 
@@ -54,6 +60,7 @@ def decide(
     scheduler: SchedulerConfig,
     record: Record,
     memory: Memory | None = None,
+    failed: Failed | None = None,
 ) -> Run:
     """Run the strategies, writing everything into the record; return the run as it ended."""
     memory = memory or Memory()
@@ -71,5 +78,12 @@ def decide(
         if few and strategy.extension_point == "balance":
             record.note(f"{use.name}: skipped, fewer than {_FEWEST_NODES} Ready nodes")
         else:
-            strategy.propose(RunView(run, profile, use.name), use.args)
+            try:
+                strategy.propose(RunView(run, profile, use.name), use.args)
+            except BrokenInvariant:
+                raise
+            except Exception as error:
+                if failed is None:
+                    raise
+                failed(profile.name, use.name, error)
     return run

@@ -46,7 +46,7 @@ class Record:
         """Keep an approval."""
         owner = pod.shape.owner
         self.approved.append(
-            Approval(pod.key, pod.uid, pod.node or "", owner.uid if owner else "", profile, strategy, reason, dict(landings))
+            Approval(pod.key, pod.uid, pod.node or "", owner.uid if owner else "", profile, strategy, reason, landings)
         )
 
     def refuse(self, pod: Pod, profile: str, strategy: str, objection: Objection) -> None:

@@ -28,14 +28,11 @@ class NodeFacts:
 
 def facts_of(bucket: Sequence[Pod]) -> NodeFacts:
     """Work out a node's facts."""
-    groups: dict[PodShape, list[Pod]] = {}
+    groups: dict[PodShape, tuple[Pod, ...]] = {}
     for pod in bucket:
         if pod.deleted_at is None and pod.phase not in _FINISHED:
             group = groups.get(pod.shape)
-            if group is None:
-                groups[pod.shape] = [pod]
-            else:
-                group.append(pod)
+            groups[pod.shape] = (pod,) if group is None else (*group, pod)
     cpu = memory = storage = pods = 0
     scalars: dict[str, int] = {}
     for shape, group in groups.items():
@@ -47,7 +44,7 @@ def facts_of(bucket: Sequence[Pod]) -> NodeFacts:
         for name, amount in requests.scalars.items():
             scalars[name] = scalars.get(name, 0) + count * amount
     requested = Resources(cpu, memory, storage, pods, scalars)
-    return NodeFacts({shape: tuple(group) for shape, group in groups.items()}, requested)
+    return NodeFacts(groups, requested)
 
 
 class FactsCache:

@@ -7,7 +7,7 @@ the pods could use, rounded up (K15); the cheapest and youngest of the rest go (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from rebalancer.eligibility.objection import Objection
@@ -59,24 +59,41 @@ class Group:
 def movable_groups(view: View, args: Args) -> list[Group]:
     """Return the groups that have duplicates on some node, in the order of their names."""
     looks_at = in_scope(args.namespaces)
-    kins: dict[PodShape, Kin | None] = {}
-    groups: dict[Kin, Group] = {}
     listed = {node.name for node in view.nodes}
+    families: dict[Kin, list[PodShape]] = {}
     for namespace in view.namespaces():
         for shape in view.shapes(namespace):
-            if not shape.owners or not looks_at(shape) or any(kind in args.exclude_owner_kinds for kind in owner_kinds(shape)):
+            if not shape.owners or not looks_at(shape):
                 continue
-            if shape not in kins:
-                kins[shape] = kin_of(shape)
-            kin = kins[shape]
-            if kin is None:
+            if args.exclude_owner_kinds and any(kind in args.exclude_owner_kinds for kind in owner_kinds(shape)):
                 continue
-            group = groups.setdefault(kin, Group(kin))
+            families.setdefault(kin_of(shape), []).append(shape)
+    crowded = []
+    for kin, shapes in families.items():
+        if not is_crowded(view, shapes):
+            continue
+        group = Group(kin)
+        for shape in shapes:
             for name, pods in view.where(shape).items():
                 if name in listed:
                     group.by_node.setdefault(name, []).extend(pods)
-    crowded = [group for group in groups.values() if any(len(pods) > 1 for pods in group.by_node.values())]
+        if any(len(pods) > 1 for pods in group.by_node.values()):
+            crowded.append(group)
     return sorted(crowded, key=lambda group: group.kin)
+
+
+def is_crowded(view: View, shapes: Sequence[PodShape]) -> bool:
+    """Tell whether some node has two pods of these shapes."""
+    seen: set[str] = set()
+    for shape in shapes:
+        where = view.where(shape)
+        if len(shapes) > 1:
+            if not seen.isdisjoint(where):
+                return True
+            seen.update(where)
+        if any(len(pods) > 1 for pods in where.values()):
+            return True
+    return False
 
 
 def screened(view: View, group: Group) -> Group:

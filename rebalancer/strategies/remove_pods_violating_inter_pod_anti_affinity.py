@@ -7,41 +7,67 @@ its UID, and namespaceSelector counts (F17). Pods outside the strategy's scope n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from rebalancer.model.node import Node
 from rebalancer.model.pod import AffinityTerm, Pod, PodShape
-from rebalancer.model.selector import LabelSelector, Operator
 from rebalancer.model.trigger import TriggerKind
 from rebalancer.strategies.arguments import RemovePodsViolatingInterPodAntiAffinityArgs as Args
+from rebalancer.strategies.label_index import LabelIndex
 from rebalancer.strategies.order import cheapest_first
 from rebalancer.strategies.scope import in_scope
 from rebalancer.strategies.view import Aim, Strategy, View
 
 
 class Conflicts:
-    """Finds what a term forbids, and keeps counts per topology domain up to date as pods go."""
+    """Finds what a term forbids. Pods that a term selects are counted per topology domain, anew after each approval."""
 
     def __init__(self, view: View, looks_at: Callable[[PodShape], bool]) -> None:
         self._view = view
         self._looks_at = looks_at
         self._nodes = {node.name: node for node in view.nodes}
         self._selected: dict[AffinityTerm, tuple[PodShape, ...]] = {}
-        self._by_label: dict[tuple[str, str], dict[str, list[PodShape]]] = {}
+        self._counts: dict[AffinityTerm, dict[str, int]] = {}
+        self._index = LabelIndex(view)
 
     def with_pod(self, pod: Pod) -> tuple[AffinityTerm, Pod] | None:
         """Return the first of the pod's terms that another pod breaks, with that pod, or None."""
-        node = self._nodes[pod.node or ""]
+        here = pod.node or ""
         for term in pod.shape.anti_affinity:
-            for shape in self.selected(term):
-                for name, others in self._view.where(shape).items():
-                    there = self._nodes.get(name)
-                    if there is None or not _together(node, there, term.topology_key):
-                        continue
-                    other = next((each for each in others if each.uid != pod.uid), None)
-                    if other is not None:
-                        return term, other
+            count = self._count(term).get(self._domain(here, term.topology_key), 0)
+            if count > (1 if pod.shape in self.selected(term) else 0):
+                return term, self._other(pod, term)
         return None
+
+    def forget(self) -> None:
+        """Count anew: a pod has gone."""
+        self._counts.clear()
+
+    def _count(self, term: AffinityTerm) -> dict[str, int]:
+        counts = self._counts.get(term)
+        if counts is None:
+            counts = self._counts[term] = {}
+            for shape in self.selected(term):
+                for name, pods in self._view.where(shape).items():
+                    if name in self._nodes:
+                        domain = self._domain(name, term.topology_key)
+                        counts[domain] = counts.get(domain, 0) + len(pods)
+        return counts
+
+    def _domain(self, node: str, topology_key: str) -> str:
+        """Return the topology value of a node; one without the label is a domain of its own."""
+        value = self._nodes[node].labels.get(topology_key)
+        return f"={value}" if value is not None else node
+
+    def _other(self, pod: Pod, term: AffinityTerm) -> Pod:
+        domain = self._domain(pod.node or "", term.topology_key)
+        return next(
+            other
+            for shape in self.selected(term)
+            for name, others in self._view.where(shape).items()
+            if name in self._nodes and self._domain(name, term.topology_key) == domain
+            for other in others
+            if other.uid != pod.uid
+        )
 
     def selected(self, term: AffinityTerm) -> tuple[PodShape, ...]:
         """Return the shapes in scope that a term selects."""
@@ -52,31 +78,10 @@ class Conflicts:
             known = self._selected[term] = tuple(
                 shape
                 for namespace in names
-                for shape in self._candidates(namespace, term.selector)
+                for shape in self._index.selected(namespace, term.selector)
                 if self._looks_at(shape) and term.selects(namespace, view.namespace_labels(namespace), shape.labels)
             )
         return known
-
-    def _candidates(self, namespace: str, selector: LabelSelector) -> Iterable[PodShape]:
-        """Return the shapes of a namespace that may match: those with one of the values of an In requirement, if there is one."""
-        wanted = next((each for each in selector.requirements if each.operator is Operator.IN), None)
-        if wanted is None:
-            return self._view.shapes(namespace)
-        index = self._by_label.get((namespace, wanted.key))
-        if index is None:
-            index = self._by_label[namespace, wanted.key] = {}
-            for shape in self._view.shapes(namespace):
-                value = shape.labels.get(wanted.key)
-                if value is not None:
-                    index.setdefault(value, []).append(shape)
-        return [shape for value in wanted.values for shape in index.get(value, ())]
-
-
-def _together(one: Node, other: Node, topology_key: str) -> bool:
-    if one.name == other.name:
-        return True
-    value = one.labels.get(topology_key)
-    return value is not None and other.labels.get(topology_key) == value
 
 
 def propose(view: View, args: Args) -> None:
@@ -92,6 +97,8 @@ def propose(view: View, args: Args) -> None:
             term, other = found
             reason = f"its anti-affinity to {term.selector} ({term.topology_key}) is broken by {other.key} on {other.node}"
             verdict = view.ask(pod, reason, Aim())
+            if verdict.approved:
+                conflicts.forget()
             if verdict.ends_run:
                 return
             if verdict.ends_node:

@@ -14,10 +14,11 @@ from rebalancer.model.pod import Pod, PodShape, SpreadConstraint
 from rebalancer.model.trigger import TriggerKind
 from rebalancer.strategies.arguments import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
 from rebalancer.strategies.arguments import RemovePodsViolatingTopologySpreadConstraintArgs as Args
+from rebalancer.strategies.label_index import LabelIndex
 from rebalancer.strategies.order import rank
 from rebalancer.strategies.scope import in_scope
-from rebalancer.strategies.topology_balance import below_average, surplus
-from rebalancer.strategies.topology_groups import Domains, Group, Outlook, groups_of
+from rebalancer.strategies.topology_balance import surplus
+from rebalancer.strategies.topology_groups import Group, KnownDomains, Outlook, groups_of
 from rebalancer.strategies.view import Aim, Demand, Strategy, Verdict, View
 
 
@@ -29,12 +30,14 @@ class NamespaceSpread:
         self.args = args
         self.groups = groups
         self.leaving: list[dict[str, int]] = []
-        self.small: list[frozenset[str]] = []
+        self.average: list[float] = []
         for group in groups:
-            constraint = group.constraint
-            wanted = surplus(group.counts, constraint.max_skew, constraint.min_domains) if group.upheld else {}
+            constraint, wanted = group.constraint, {}
+            if group.upheld and not group.is_even():
+                sizes = {name: group.count(name) for name in group.domains.names}
+                wanted = surplus(sizes, constraint.max_skew, constraint.min_domains)
             self.leaving.append(wanted)
-            self.small.append(below_average(group.counts))
+            self.average.append(group.average())
 
     def run(self) -> Verdict:
         """Ask for pods until every surplus has left or nobody else can; return the verdict that ended the run, if one did."""
@@ -58,7 +61,7 @@ class NamespaceSpread:
         for group, leaving in zip(self.groups, self.leaving, strict=True):
             for shape in group.members if leaving else ():
                 for name, pods in self.view.where(shape).items():
-                    if group.domain_of.get(name) in leaving:
+                    if group.domains.of.get(name) in leaving:
                         found.update((pod.uid, pod) for pod in pods)
         return list(found.values())
 
@@ -68,7 +71,7 @@ class NamespaceSpread:
         return sum(
             1
             for group, leaving in zip(self.groups, self.leaving, strict=True)
-            if pod.shape in group.members and leaving.get(group.domain_of.get(node, ""), 0) > 0
+            if pod.shape in group.members and leaving.get(group.domains.of.get(node, ""), 0) > 0
         )
 
     def _order(self, pod: Pod) -> tuple[int, bool, object, str, str]:
@@ -105,9 +108,9 @@ class NamespaceSpread:
         if not self.args.topology_balance_node_fit:
             return None
         names: dict[str, None] = {}
-        for group, small, leaving in zip(self.groups, self.small, self.leaving, strict=True):
+        for group, average, leaving in zip(self.groups, self.average, self.leaving, strict=True):
             if pod.shape in group.members and leaving:
-                names.update((name, None) for name, domain in group.domain_of.items() if domain in small)
+                names.update((name, None) for name, domain in group.domains.of.items() if group.count(domain) < average)
         why = self.view.fits_elsewhere(pod, names)
         return Objection("topology-node-fit", (str(why),)) if why is not None else None
 
@@ -123,10 +126,12 @@ class NamespaceSpread:
 
     def _is_receiver(self, pod: Pod, landing: str) -> bool:
         """Tell whether a landing is in a domain that the arithmetic fills from the pod's."""
-        for group, small in zip(self.groups, self.small, strict=True):
+        for group, average in zip(self.groups, self.average, strict=True):
             if pod.shape in group.members and group.upheld:
-                there, here = group.domain_of.get(landing), group.domain_of.get(pod.node or "")
-                return there in small and here is not None and group.counts[str(there)] + 1 < group.counts[here]
+                there, here = group.domains.of.get(landing), group.domains.of.get(pod.node or "")
+                if there is None or here is None:
+                    return False
+                return group.count(there) < average and group.count(there) + 1 < group.count(here)
         return False
 
     def _moved(self, pod: Pod, landing: str | None) -> None:
@@ -135,23 +140,22 @@ class NamespaceSpread:
             if pod.shape not in group.counted:
                 continue
             group.left(node)
-            domain = group.domain_of.get(node, "")
+            domain = group.domains.of.get(node, "")
             if leaving.get(domain, 0) > 0:
                 leaving[domain] -= 1
             if landing is not None:
                 group.joined(landing)
-            elif group.counts:
+            else:
                 # Nobody looked where it goes: the scheduler would take the smallest domain.
-                smallest = min(group.counts, key=lambda name: (group.counts[name], name))
-                group.counts[smallest] += 1
+                group.joined_smallest()
 
     def _reason(self, pod: Pod) -> str:
         parts = []
         for group in self.groups:
-            domain = group.domain_of.get(pod.node or "")
+            domain = group.domains.of.get(pod.node or "")
             if domain is not None and group.upheld and pod.shape in group.members:
                 parts.append(
-                    f"{group.counts[domain]} pods in {group.constraint.topology_key} {domain}, {group.smallest()} in the "
+                    f"{group.count(domain)} pods in {group.constraint.topology_key} {domain}, {group.smallest()} in the "
                     f"smallest domain, maxSkew {group.constraint.max_skew}"
                 )
         return "; ".join(parts)
@@ -164,11 +168,11 @@ def propose(view: View, args: Args) -> None:
     def upholds(constraint: SpreadConstraint) -> bool:
         return args.upholds(DO_NOT_SCHEDULE if constraint.hard else SCHEDULE_ANYWAY)
 
-    domains = Domains(view.nodes)
+    known, index = KnownDomains(view.nodes), LabelIndex(view)
     for namespace in view.namespaces():
         if not args.namespaces.admits(namespace):
             continue
-        groups = groups_of(view, namespace, upholds, looks_at, domains)
+        groups = groups_of(view, namespace, upholds, looks_at, known, index)
         if any(group.upheld for group in groups) and NamespaceSpread(view, args, groups).run().ends_run:
             return
 

@@ -45,9 +45,3 @@ def surplus(sizes: Mapping[str, int], max_skew: int, fewest_domains: int | None 
         now[taker] += move
         leaving[giver] = leaving.get(giver, 0) + move
     return leaving
-
-
-def below_average(sizes: Mapping[str, int]) -> frozenset[str]:
-    """Return the domains with fewer pods than the average."""
-    average = sum(sizes.values()) / len(sizes) if sizes else 0.0
-    return frozenset(name for name, size in sizes.items() if size < average)
