@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+UPSTREAM_VALUES = Path(__file__).parents[1] / "chart" / "upstream-0.36-values.yaml"
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "cluster.json"
 
 # https://kubernetes.io/docs/reference/kubectl/quick-reference/: names as kubectl takes them, to kinds.
@@ -88,7 +89,10 @@ def _known(name: str) -> None:
 
 
 def helm(arguments: list[str]) -> None:
-    """Render the chart with the values given, as an installation would, and print the notes."""
+    """Render the chart with the values given, as an installation would, and print the notes.
+
+    A release called descheduler that keeps its values has those of the descheduler's chart.
+    """
     from helm_python import Chart
 
     words, options = _split(
@@ -96,7 +100,8 @@ def helm(arguments: list[str]) -> None:
     )
     if words[0] not in ("install", "upgrade") or len(words) != 3:
         raise Wrong("expected: helm install|upgrade RELEASE CHART")
-    values: dict[str, Any] = {}
+    reused = words[1] == "descheduler" and "reuse-values" in options
+    values: dict[str, Any] = yaml.safe_load(UPSTREAM_VALUES.read_text()) if reused else {}
     for path in options.get("values", []):
         values = _merged(values, yaml.safe_load(Path(path).read_text()))
     for assignment in options.get("set", []):
