@@ -14,7 +14,7 @@ from rebalancer.control.cooldown import Cooldowns
 from rebalancer.control.debounce import Batch, Debounce
 from rebalancer.control.evictor import Evictor, Outcome, Run
 from rebalancer.control.gate import Gate
-from rebalancer.control.happenings import Listener, Looked, RunEnded, RunStarted
+from rebalancer.control.happenings import Listener, Looked, Noticed, RunEnded, RunStarted
 from rebalancer.control.ledger import Ledger
 from rebalancer.control.lessons import Lessons
 from rebalancer.control.ports import Circumstances, Clock, Evaluate, SnapshotSource
@@ -22,6 +22,7 @@ from rebalancer.control.pulse import Pulses
 from rebalancer.control.record import Record
 from rebalancer.control.settle import Settling
 from rebalancer.control.tally import Tally
+from rebalancer.errors import InputError
 from rebalancer.model.plan import Plan
 from rebalancer.model.trigger import Fact, FactKind
 
@@ -140,8 +141,10 @@ class Controller:
         for uid in run.reported:
             self._ledger.give_back(uid)
         if outcome.ending in ("closed", "fenced"):
+            # It is to be gone on with, here or in another process, and its counts with it: a restart is no way around a cap.
             self._debounce.put_back(batch.triggers)
-        if run.accepted:
+            self._record.left_over = run.tally
+        elif run.accepted:
             # Its counts are done with; the next run starts afresh, in this process or another.
             await self._record.write(None)
         seconds = self._clock.monotonic() - began_at
@@ -161,7 +164,7 @@ class Controller:
         return False
 
     def _tally(self) -> Tally:
-        """Begin to count, or go on with the counts of a run that another process could not end."""
+        """Begin to count, or go on with the counts of a run that could not be ended, in this process or another."""
         now = self._clock.now()
         left_over, self._record.left_over = self._record.left_over, None
         if left_over is not None and now < left_over.started_at + self._times.deadline:
@@ -177,7 +180,12 @@ class Controller:
                 outcome = Outcome("closed", reason)
             else:
                 moved, accepted = run.moved, run.accepted
-                outcome, plan = await self._look(run, look)
+                try:
+                    outcome, plan = await self._look(run, look)
+                except InputError as error:
+                    # A priority class that the policy names is gone, say: nothing to decide on, and nothing to crash for.
+                    self._tell(Noticed("cannot-evaluate", str(error)))
+                    return Outcome("failed", str(error))
                 if run.moved > moved:
                     pause = self._times.pause
                 if outcome.ending == "done":

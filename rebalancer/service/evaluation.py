@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
 from rebalancer.control.caps import Caps, CapSet
+from rebalancer.control.happenings import Listener, StrategyFailed
 from rebalancer.control.offload import beside_the_loop
 from rebalancer.control.ports import Circumstances
 from rebalancer.decide.evaluate import Memory, evaluate
@@ -53,12 +54,14 @@ class Evaluation:
         in_force: InForce,
         settings: Settings,
         scheduler: SchedulerConfig,
+        tell: Listener,
         beside: Beside | None = None,
     ) -> None:
         """Evaluate with what is in force. beside: how to compute beside the loop; a thread where it is left out."""
         self._in_force = in_force
         self._settings = settings
         self._scheduler = scheduler
+        self._tell = tell
         self._beside = beside
         self._memory = Memory()
 
@@ -71,12 +74,18 @@ class Evaluation:
         if circumstances.distrust_landings and mode is PlacementMode.REQUIRED:
             mode = PlacementMode.FIT
 
-        def compute() -> Plan:
-            return evaluate(snapshot, policy, guards, mode, self._scheduler, memory=self._memory)
+        failures: list[StrategyFailed] = []
 
-        if self._beside is not None:
-            return await self._beside(compute)
-        return await beside_the_loop(compute, name="evaluation")
+        def failed(profile: str, strategy: str, error: Exception) -> None:
+            failures.append(StrategyFailed(profile, strategy, f"{type(error).__name__}: {error}"))
+
+        def compute() -> Plan:
+            return evaluate(snapshot, policy, guards, mode, self._scheduler, memory=self._memory, failed=failed)
+
+        plan = await (self._beside(compute) if self._beside is not None else beside_the_loop(compute, name="evaluation"))
+        for failure in failures:
+            self._tell(failure)
+        return plan
 
 
 def guards_of(settings: Settings, circumstances: Circumstances | None = None) -> Guards:

@@ -23,6 +23,7 @@ from rebalancer.control.happenings import (
     RunEnded,
     RunStarted,
     Settled,
+    StrategyFailed,
     TriggerSeen,
 )
 from rebalancer.control.ports import Reported, Surged
@@ -96,6 +97,7 @@ class LogListener:
             Settled: self._settled,
             LeadershipChanged: self._leadership,
             GateChanged: self._gate,
+            StrategyFailed: self._strategy_failed,
             Noticed: self._noticed,
         }
 
@@ -205,6 +207,9 @@ class LogListener:
             self._log.info("waiting", reasons=list(changed.reasons))
         else:
             self._log.info("evictions may go out")
+
+    def _strategy_failed(self, failed: StrategyFailed) -> None:
+        self._log.warning("strategy failed", profile=failed.profile, strategy=failed.strategy, error=failed.error)
 
     def _noticed(self, noticed: Noticed) -> None:
         write = self._log.warning if noticed.loud else self._log.info

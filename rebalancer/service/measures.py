@@ -13,6 +13,7 @@ from rebalancer.control.happenings import (
     RunEnded,
     RunStarted,
     Settled,
+    StrategyFailed,
     TriggerSeen,
 )
 from rebalancer.control.ports import Reported, Surged
@@ -55,6 +56,8 @@ class MetricsListener:
                 metrics.leading.set(leading)
             case GateChanged(reasons):
                 metrics.open.set(not reasons)
+            case StrategyFailed():
+                metrics.strategy_failures.labels(happening.profile, happening.strategy).inc()
             case Noticed():
                 metrics.noticed.labels(happening.code).inc()
             case _:

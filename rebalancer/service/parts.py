@@ -223,7 +223,7 @@ def build(
     controller = Controller(
         clock=clock,
         source=cache,
-        evaluate=Evaluation(in_force, settings, scheduler, beside),
+        evaluate=Evaluation(in_force, settings, scheduler, tell, beside),
         evictor=evictor,
         gate=gate,
         debounce=debounce,

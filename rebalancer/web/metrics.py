@@ -51,6 +51,9 @@ class Metrics:
         self.landings = Counter(
             "rebalancer_landings", "Replacements by whether they landed as expected.", ["expected"], registry=registry
         )
+        self.strategy_failures = Counter(
+            "rebalancer_strategy_failures", "Evaluations of a strategy that raised.", ["profile", "strategy"], registry=registry
+        )
         self.noticed = Counter("rebalancer_noticed", "Remarks and warnings by code.", ["code"], registry=registry)
         self.leading = Gauge("rebalancer_leading", "1 while this process holds the lease.", registry=registry)
         self.open = Gauge("rebalancer_gate_open", "1 while evictions may go out.", registry=registry)
