@@ -17,6 +17,7 @@ from rebalancer.model.node import Node
 from rebalancer.model.plan import PlacementMode
 from rebalancer.model.pod import Pod, PodShape
 from rebalancer.model.snapshot import Snapshot
+from rebalancer.placement.arrays import Bools
 from rebalancer.placement.occupancy import BucketCache
 from rebalancer.placement.prediction import Prediction
 from rebalancer.placement.profile import SchedulerConfig
@@ -28,6 +29,8 @@ SURE = 0.95
 """The share of the landings, by weight, that have to be an improvement."""
 
 _ROUNDING = 1e-9
+_MOST_PREDICTIONS = 64
+_MOST_MASKS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +87,9 @@ def as_upstream_fits(shape: PodShape) -> PodShape:
     )
 
 
-def _but_for_others(prediction: Prediction) -> tuple[str, ...]:
-    """Return the nodes that fit, or would if no other pod's anti-affinity forbade it."""
-    judgement = prediction.judgement
-    passed = np.isin(judgement.codes, (Reason.FITS, Reason.EXISTING_ANTI_AFFINITY))
-    return tuple(judgement.names[position] for position in np.flatnonzero(passed).tolist())
+def _but_for_others(prediction: Prediction) -> Bools:
+    """Return which nodes fit, or would if no other pod's anti-affinity forbade it."""
+    return np.isin(prediction.judgement.codes, (Reason.FITS, Reason.EXISTING_ANTI_AFFINITY))
 
 
 class Landings:
@@ -103,9 +104,10 @@ class Landings:
         self._cache = cache
         self._view: PlacementView | None = None
         self._gone: list[Pod] = []
-        self._version = 0
-        self._predictions: dict[tuple[PodShape, str], tuple[int, Prediction]] = {}
+        self._predictions: dict[tuple[PodShape, str], Prediction] = {}
         self._reduced: dict[PodShape, PodShape] = {}
+        self._masks: dict[frozenset[str], Bools] = {}
+        self._ready_names = frozenset(name for name, node in snapshot.nodes.items() if node.ready)
 
     @property
     def view(self) -> PlacementView:
@@ -121,26 +123,48 @@ class Landings:
         """Say where the pod's replacement would go, were the pod evicted now."""
         key = (pod.shape, pod.node or "")
         known = self._predictions.get(key)
-        if known is None or known[0] != self._version:
-            known = self._predictions[key] = (self._version, self.view.replace(pod))
-        return known[1]
+        if known is None:
+            if len(self._predictions) >= _MOST_PREDICTIONS:
+                self._predictions.clear()
+            known = self._predictions[key] = self.view.replace(pod)
+        return known
+
+    def takers(self, pod: Pod) -> Bools:
+        """Return which other nodes can take the pod's replacement, were the pod evicted now; by position."""
+        return self._others(self.view.takers(pod), pod)
+
+    def _others(self, nodes: Bools, pod: Pod) -> Bools:
+        """Leave out the pod's own node."""
+        own = self.view.position(pod.node or "")
+        if own is not None and nodes[own]:
+            nodes = nodes.copy()
+            nodes[own] = False
+        return nodes
+
+    def _among(self, names: Iterable[str]) -> Bools:
+        chosen = frozenset(names)
+        mask = self._masks.get(chosen)
+        if mask is None:
+            if len(self._masks) >= _MOST_MASKS:
+                self._masks.clear()
+            mask = self._masks[chosen] = self.view.among(chosen)
+        return mask
 
     def fits_elsewhere(self, pod: Pod, nodes: Iterable[str] | None, *, as_upstream: bool) -> Objection | None:
         """Say why no node other than the pod's own (of the given ones) can take it, or None."""
-        allowed = None if nodes is None else frozenset(nodes)
-        if as_upstream:
-            reduced = self._reduced.get(pod.shape)
-            if reduced is None:
-                reduced = self._reduced[pod.shape] = as_upstream_fits(pod.shape)
-            prediction = self.view.predict(reduced)
-            feasible = _but_for_others(prediction)
-        else:
-            prediction = self.prediction(pod)
-            feasible = prediction.feasible
-        for name in feasible:
-            if name != pod.node and (allowed is None or name in allowed) and self._snapshot.nodes[name].ready:
-                return None
-        return Objection("no-fit", (Misfit(prediction),))
+        fits = self._others(_but_for_others(self._upstream(pod)), pod) if as_upstream else self.takers(pod)
+        fits = fits & self._among(self._ready_names)
+        if nodes is not None:
+            fits = fits & self._among(nodes)
+        if fits.any():
+            return None
+        return Objection("no-fit", (Misfit(self._upstream(pod) if as_upstream else self.prediction(pod)),))
+
+    def _upstream(self, pod: Pod) -> Prediction:
+        reduced = self._reduced.get(pod.shape)
+        if reduced is None:
+            reduced = self._reduced[pod.shape] = as_upstream_fits(pod.shape)
+        return self.view.predict(reduced)
 
     def judge(self, pod: Pod, aim: Aim, demand: Demand, destinations: frozenset[str] | None, *, other_node: bool) -> Landing:
         """Say whether a pod has a landing as demanded.
@@ -152,7 +176,7 @@ class Landings:
             return Landing()
         prediction = self.prediction(pod)
         if demand is Demand.IMPROVEMENT and prediction.unpredictable is None:
-            if destinations is not None and not any(name in destinations for name in prediction.feasible if name != pod.node):
+            if destinations is not None and not (self.takers(pod) & self._among(destinations)).any():
                 return Landing(Objection("no-fit", (Misfit(prediction),)))
             return self._improvement(pod, prediction, aim, other_node=other_node)
         landing = self._fit(pod, prediction, aim, destinations)
@@ -180,13 +204,12 @@ class Landings:
         return Landing(Objection("no-acceptable-landing", (first,)))
 
     def _improvement(self, pod: Pod, prediction: Prediction, aim: Aim, *, other_node: bool) -> Landing:
-        landings = prediction.landings
-        if not landings:
+        if not prediction.judgement.feasible.any():
             return Landing(Objection("no-landing", (Misfit(prediction),)))
         good = bad = 0.0
         best: str | None = None
         first: Objection | None = None
-        for name, weight in sorted(landings.items(), key=lambda item: (-item[1], item[0])):
+        for name, weight in prediction.ranked():
             objection: Objection | None = None
             if name == pod.node and (aim.away or other_node):
                 objection = Objection("back-again", (name,))
@@ -196,7 +219,7 @@ class Landings:
                 good += weight
                 best = best or name
                 if good >= SURE - _ROUNDING:
-                    return Landing(None, landings, best)
+                    return Landing(None, prediction.landings, best)
             else:
                 bad += weight
                 first = first or objection
@@ -207,7 +230,7 @@ class Landings:
 
     def approve(self, pod: Pod, node: str | None) -> None:
         """Take a pod as moved: in ``off`` it vanishes, otherwise it terminates; its replacement holds room."""
-        self._version += 1
+        self._predictions.clear()
         if self._mode is not PlacementMode.OFF:
             self.view.commit(pod, node)
             return

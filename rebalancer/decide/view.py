@@ -6,6 +6,7 @@ The order of an answer: the evictor's rules, what the guards protect, limits, bu
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 
 from rebalancer.decide import workloads
 from rebalancer.decide.guards import Guards
@@ -199,7 +200,8 @@ class RunView:
 
     def fitting(self, pod: Pod) -> frozenset[str]:
         """Return the other nodes that can take the pod's replacement now."""
-        return frozenset(name for name in self._run.landings.prediction(pod).feasible if name != pod.node)
+        landings = self._run.landings
+        return frozenset(compress(landings.view.nodes, landings.takers(pod).tolist()))
 
     def landings(self, pod: Pod) -> Mapping[str, float]:
         """Return the landings that kube-scheduler may choose for the pod's replacement."""

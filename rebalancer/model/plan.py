@@ -48,7 +48,7 @@ class Approval:
             "profile": self.profile,
             "strategy": self.strategy,
             "reason": self.reason,
-            "landings": dict(self.landings),
+            "landings": dict(self.landings.items()),
         }
 
 

@@ -79,6 +79,11 @@ class Judge:
         self._volumes = VolumeRules(state, shape, profile) if shape.volumes else None
         self._fixed: FixedScores | None = None
 
+    @property
+    def spreads_hard(self) -> bool:
+        """Hard spread constraints bound where its pods go."""
+        return bool(self._spread.hard)
+
     def judge(self, *, moving: bool = False, scoring: bool = True, only: str | None = None) -> Judgement:
         """Ask every filter and score now.
 

@@ -5,6 +5,9 @@ Source: https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/sche
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import ItemsView, Iterator, Mapping, Sequence
+
 import numpy as np
 
 from rebalancer.placement.arrays import Floats, Ints
@@ -46,3 +49,53 @@ def landing_weights(scores: Ints, sampled: int) -> Floats:
     weights[weights < _NEGLIGIBLE] = 0.0
     total: float = float(weights.sum())
     return weights / total
+
+
+class LandingWeights(Mapping[str, float]):
+    """Node to probability. Of thousands of nodes most are possible landings, so a dictionary per approved pod would be large."""
+
+    __slots__ = ("_names", "_positions", "_weights")
+
+    def __init__(self, names: Sequence[str], weights: Floats) -> None:
+        """Keep the nodes with a probability. names: of all nodes, sorted, shared by whoever keeps weights of them."""
+        self._names = names
+        self._positions = np.flatnonzero(weights).astype(np.int32)
+        self._weights = weights[self._positions]
+
+    def __getitem__(self, name: str) -> float:
+        """Return the probability of a node that is a landing."""
+        at = bisect_left(self._names, name)
+        if at < len(self._names) and self._names[at] == name:
+            place = int(np.searchsorted(self._positions, at))
+            if place < len(self._positions) and self._positions[place] == at:
+                return float(self._weights[place])
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the nodes in the order of names."""
+        return (self._names[position] for position in self._positions.tolist())
+
+    def __len__(self) -> int:
+        """Return how many nodes are possible."""
+        return len(self._positions)
+
+    def items(self) -> ItemsView[str, float]:
+        """Return node and probability in the order of names."""
+        return _Items(self)
+
+    def pairs(self) -> Iterator[tuple[str, float]]:
+        """Yield what ``items`` shows."""
+        return zip(self, self._weights.tolist(), strict=True)
+
+    def __repr__(self) -> str:
+        """Show what a dictionary would show."""
+        return repr(dict(self.pairs()))
+
+
+class _Items(ItemsView[str, float]):
+    """Goes through both arrays at once instead of looking up each name."""
+
+    _mapping: LandingWeights
+
+    def __iter__(self) -> Iterator[tuple[str, float]]:
+        return self._mapping.pairs()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 
 from rebalancer.placement.arrays import Floats, Ints
 from rebalancer.placement.judging import Judgement
-from rebalancer.placement.landings import landing_weights, nodes_to_score
+from rebalancer.placement.landings import LandingWeights, landing_weights, nodes_to_score
 from rebalancer.placement.reasons import Reason, message
 
 
@@ -29,8 +30,7 @@ class Prediction:
     @cached_property
     def feasible(self) -> tuple[str, ...]:
         """The nodes that fit, by name."""
-        names = self.judgement.names
-        return tuple(names[position] for position in self._positions.tolist())
+        return tuple(compress(self.judgement.names, self.judgement.feasible.tolist()))
 
     @cached_property
     def _positions(self) -> Ints:
@@ -57,8 +57,14 @@ class Prediction:
     @cached_property
     def landings(self) -> Mapping[str, float]:
         """Node to probability, summing to 1; empty where none fits."""
+        return LandingWeights(self.judgement.names, self.weights)
+
+    def ranked(self) -> Iterator[tuple[str, float]]:
+        """Yield node and probability of the landings, the likeliest first, those alike by name."""
         names, weights = self.judgement.names, self.weights
-        return {names[position]: float(weights[position]) for position in np.flatnonzero(weights).tolist()}
+        likely = np.flatnonzero(weights)
+        order = likely[np.argsort(-weights[likely], kind="stable")]
+        return zip((names[position] for position in order.tolist()), weights[order].tolist(), strict=True)
 
     @cached_property
     def tied(self) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ pods over.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from rebalancer.placement.profile import DEFAULT, UNKNOWN, SchedulerConfig
 from rebalancer.placement.reasons import Reason
 from rebalancer.placement.reservations import daemon_reservations, waiting
 from rebalancer.placement.state import ClusterState
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PodOrShape: TypeAlias = Pod | PodShape
 _Where: TypeAlias = tuple[int, bool] | None
@@ -59,6 +56,8 @@ class PlacementView:
         self._judges: dict[PodShape, Judge] = {}
         self._answers: dict[tuple[PodShape, bool], Prediction] = {}
         self._answers_version = self._state.version
+        self._takers: dict[PodShape, Bools] = {}
+        self._takers_version = self._state.version
         self._where: dict[str, _Where] = {}
         self._by_uid: dict[str, Pod] | None = None
         if reserve:
@@ -69,6 +68,17 @@ class PlacementView:
     def nodes(self) -> Sequence[str]:
         """The names of all nodes, sorted; the positions of arrays are positions here."""
         return self._state.table.names
+
+    def position(self, node: str) -> int | None:
+        """Return the position of a node in arrays; None for one that is not in the snapshot."""
+        return self._state.table.index.get(node)
+
+    def among(self, names: Iterable[str]) -> Bools:
+        """Return which nodes bear one of these names."""
+        index = self._state.table.index
+        mask = np.zeros(self._state.size, dtype=np.bool_)
+        mask[[index[name] for name in names if name in index]] = True
+        return mask
 
     # Asking
 
@@ -85,10 +95,7 @@ class PlacementView:
 
     def _predict(self, shape: PodShape, moving: bool, only: str | None = None) -> Prediction:
         profile = self.config.profile_for(shape.scheduler_name)
-        judge = self._judges.get(shape)
-        if judge is None:
-            judge = self._judges[shape] = Judge(self._state, shape, profile or UNKNOWN)
-        judgement = judge.judge(moving=moving, scoring=profile is not None, only=only)
+        judgement = self._judge(shape).judge(moving=moving, scoring=profile is not None, only=only)
         unpredictable = None
         if profile is None:
             unpredictable = f"scheduler {shape.scheduler_name!r} is not known here, so only filters are judged"
@@ -100,6 +107,13 @@ class PlacementView:
             unpredictable = "its scheduler asks extenders, which cannot be foreseen"
         return Prediction(judgement, 0 if profile is None else profile.percentage_to_score, unpredictable)
 
+    def _judge(self, shape: PodShape) -> Judge:
+        judge = self._judges.get(shape)
+        if judge is None:
+            profile = self.config.profile_for(shape.scheduler_name)
+            judge = self._judges[shape] = Judge(self._state, shape, profile or UNKNOWN)
+        return judge
+
     def place(self, pod: Pod) -> Prediction:
         """Say what kube-scheduler would do with a pod that is not there yet; a node that the pod names itself is the only one."""
         return self._predict(pod.shape, False, pod.node) if pod.node else self.predict(pod)
@@ -108,6 +122,24 @@ class PlacementView:
         """Say what kube-scheduler would do with the replacement of an existing pod, were that evicted now."""
         with self._without(pod):
             return self._predict(pod.shape, True)
+
+    def takers(self, pod: Pod) -> Bools:
+        """Return which nodes could take the replacement of an existing pod, were that evicted now: ``replace`` without scores.
+
+        A pod that is terminating holds what it held; only hard spread constraints pass it over. So siblings without such a
+        constraint share one answer, wherever they are.
+        """
+        judge = self._judge(pod.shape)
+        if _goes_first(pod) or judge.spreads_hard:
+            with self._without(pod):
+                return judge.judge(moving=True, scoring=False).feasible
+        if self._takers_version != self._state.version:
+            self._takers.clear()
+            self._takers_version = self._state.version
+        known = self._takers.get(pod.shape)
+        if known is None:
+            known = self._takers[pod.shape] = judge.judge(moving=True, scoring=False).feasible
+        return known
 
     def feasible(self, pod: PodOrShape) -> tuple[str, ...]:
         """Return the nodes that fit, by name."""
