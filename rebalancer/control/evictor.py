@@ -153,12 +153,18 @@ class Evictor:
         self._world += 1
         self.wake.set()
 
-    async def carry_out(self, plan: Plan, then: Snapshot, run: Run, batch_due: Callable[[], bool]) -> Outcome:
-        """Send the plan's evictions as fast as is allowed. then: the snapshot the plan was made on."""
+    async def carry_out(
+        self, plan: Plan, then: Snapshot, run: Run, batch_due: Callable[[], bool], turned: Callable[[], None]
+    ) -> Outcome:
+        """Send the plan's evictions as fast as is allowed.
+
+        then: the snapshot the plan was made on. batch_due: whether the next batch waits. turned: called at each turn.
+        """
         pending = [_Candidate(approval) for approval in plan.approved]
         world = self._world
         asked = 0
         while pending:
+            turned()
             self.wake.clear()
             now = self._clock.monotonic()
             if (reason := self._gate.closed_because()) is not None:
@@ -292,6 +298,7 @@ class Evictor:
             answer = await self._port.evict(approval)
         finally:
             self._answered.set()
+            self._rate.ended(self._clock.monotonic())
         self._tell(Asked(run.number, approval, answer, self._clock.monotonic() - began_at))
         return self._take_in(candidate, answer, pod, known, newest, run, tuple(budget.uid for budget in charged))
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 # A permit counts up to and at the end of its window, so the next one is free just after.
 _AFTER = 1e-3
+# What was written down and read again may differ by so much.
+_SAME = 0.01
 
 
 class SlidingWindow:
@@ -24,9 +26,23 @@ class SlidingWindow:
         self._seconds = seconds
         self._given: deque[float] = deque(sorted(given))
 
-    def restore(self, given: Iterable[float]) -> None:
-        """Count permits that another process gave, besides those given here."""
-        self._given = deque(sorted({*self._given, *given}))
+    def restore(self, given: Iterable[float], longest: float = 0.0) -> None:
+        """Count permits that another process gave, besides those given here.
+
+        longest: for how long at most a permit was given before what it was for happened (see ``ended``). A permit that was given
+        here, and moved by ``ended`` since, is not counted twice; of the others the last one may have been moved, too.
+        """
+        own, foreign = deque(self._given), []
+        for permit in sorted(given):
+            while own and own[0] < permit - _SAME:
+                own.popleft()
+            if own and own[0] <= permit + longest + _SAME:
+                own.popleft()
+            else:
+                foreign.append(permit)
+        if foreign:
+            foreign[-1] += longest
+        self._given = deque(sorted([*self._given, *foreign]))
 
     @property
     def given(self) -> tuple[float, ...]:
@@ -54,3 +70,8 @@ class SlidingWindow:
             while self._given[0] + self._seconds < now:
                 self._given.popleft()
         return True
+
+    def ended(self, now: float) -> None:
+        """Count the last permit from now on: what it was for has happened only now, and the window is about that."""
+        if self._given:
+            self._given[-1] = max(self._given[-1], now)

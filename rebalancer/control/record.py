@@ -18,6 +18,8 @@ from rebalancer.errors import KubeError
 # longer than any grace period that is worth waiting for.
 _ASKED_SECONDS = 60.0
 _ACCEPTED_SECONDS = 3600.0
+# From a permit to the end of its request, at most: the state is written and the eviction answered within that.
+_REQUEST_SECONDS = 6.0
 
 
 class Record:
@@ -61,7 +63,7 @@ class Record:
             state = Remembered()
         offset = self._clock.monotonic() - self._clock.now()
         moment = self._clock.monotonic()
-        self._rate.restore(min(permit + offset, moment) for permit in state.permits)
+        self._rate.restore((min(permit + offset, moment) for permit in state.permits), _REQUEST_SECONDS)
         self._asked = {**state.asked, **self._asked}
         self._cooldowns.restore(state.rests, state.nodes_mark)
         self.left_over = state.run

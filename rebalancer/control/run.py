@@ -216,7 +216,7 @@ class Controller:
         pods = sum(len(bucket) for bucket in snapshot.pods.values()) + len(snapshot.unplaced)
         self._tell(Looked(run.number, look, plan, seconds, len(snapshot.nodes), pods))
         self._settling.begin_plan()
-        return await self._evictor.carry_out(plan, snapshot, run, self._batch_due), plan
+        return await self._evictor.carry_out(plan, snapshot, run, self._batch_due, self._turned), plan
 
     def _circumstances(self, run: Run, now: float) -> Circumstances:
         return Circumstances(

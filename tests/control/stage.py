@@ -165,6 +165,8 @@ class Stage:
             pace=pace or Pace(),
             tell=tell,
         )
+        self.pulses = Pulses(clock)
+        self.stuck: list[str] = []
         self.looks: list[Snapshot] = []
         self.circumstances: list[Circumstances] = []
 
@@ -185,7 +187,7 @@ class Stage:
             record=self.record,
             cooldowns=self.cooldowns,
             lessons=self.lessons,
-            pulses=Pulses(clock),
+            pulses=self.pulses,
             times=RunTimes(deadline=deadline),
             tell=tell,
         )
@@ -208,6 +210,7 @@ class Stage:
         while True:
             await asyncio.sleep(1)
             self.settling.look()
+            self.stuck += self.pulses.stuck()
             for kind in self.world.cache.kinds:
                 await self.world.cache.receive(Bookmark(kind, "1"))
 

@@ -89,6 +89,7 @@ async def test_never_more_in_a_minute_than_allowed() -> None:
     assert len(moments) == 10
     assert all(sum(begin <= moment <= begin + 60 for moment in moments) <= 3 for begin in moments)
     assert moments[-1] - moments[0] < 185, "no slower than needed"
+    assert stage.stuck == [], "a run that waits is alive"
 
 
 async def test_limits_on_node_namespace_and_total_f12() -> None:

@@ -58,3 +58,23 @@ def test_permits_of_another_process_count() -> None:
     window.restore([-30.0, -10.0])
     assert not window.take(0.0)
     assert window.take(30.5)
+
+
+def test_a_permit_counts_from_when_its_request_ended() -> None:
+    """A request that took five seconds may have been carried out at their end: the next one waits for the minute after that."""
+    window = SlidingWindow(1, 60.0)
+    assert window.take(0.0)
+    window.ended(5.0)
+    assert not window.take(61.0)
+    assert window.take(65.01)
+
+
+def test_own_permits_are_not_counted_twice_when_they_are_read_again() -> None:
+    """Read from memory, a permit that has been moved since is the same one; one of another process counts besides."""
+    window = SlidingWindow(3, 60.0)
+    assert window.take(0.0)
+    window.ended(2.0)
+    window.restore([0.0], longest=6.0)
+    assert window.given == (2.0,)
+    window.restore([0.0, 20.0], longest=6.0)
+    assert window.given == (2.0, 26.0)
