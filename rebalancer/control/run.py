@@ -41,6 +41,8 @@ _PASSING_FACTS = frozenset({FactKind.BUDGET_CHANGED, FactKind.POD_READY, FactKin
 # Refusals that end by themselves once a replacement is up.
 _PASSING_CODES = frozenset({"budget", "budget-stale", "workload-unready", "workload-in-rollout", "cap-in-flight"})
 
+IN_PROGRESS = "descheduler.alpha.kubernetes.io/eviction-in-progress"
+
 
 @dataclass(frozen=True, slots=True)
 class RunTimes:
@@ -71,7 +73,10 @@ class Controller:
         pulses: Pulses,
         times: RunTimes,
         tell: Listener,
+        background: bool = False,
     ) -> None:
+        """Put together what a run needs. background: evictions that others carry out count against the caps until they end."""
+        self._background = background
         self._clock = clock
         self._source = source
         self._evaluate = evaluate
@@ -132,6 +137,10 @@ class Controller:
         self._number += 1
         began_at = self._clock.monotonic()
         run = Run(self._number, began_at + self._times.deadline, self._tally())
+        if self._background:
+            for pod in self._source.snapshot().all_pods():
+                if IN_PROGRESS in pod.shape.annotations and not pod.terminating and not pod.finished:
+                    run.tally.count_background(pod)
         self.current = run
         self._tell(RunStarted(run.number, batch))
         try:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rebalancer.model.plan import Approval
+from rebalancer.model.pod import Pod
 
 
 @dataclass(slots=True)
@@ -27,13 +28,17 @@ class Tally:
         """Take one back: the server refused it."""
         self._add(approval, -1)
 
+    def count_background(self, pod: Pod) -> None:
+        """Note an eviction that somebody else carries out and that has not ended."""
+        owner = pod.shape.owner
+        self._count(pod.node or "", pod.namespace, owner.uid if owner else "", 1)
+
     def _add(self, approval: Approval, number: int) -> None:
+        self._count(approval.node, namespace_of(approval), approval.owner_uid, number)
+
+    def _count(self, node: str, namespace: str, owner_uid: str, number: int) -> None:
         self.total += number
-        for counter, key in (
-            (self.by_node, approval.node),
-            (self.by_namespace, namespace_of(approval)),
-            (self.by_workload, approval.owner_uid),
-        ):
+        for counter, key in ((self.by_node, node), (self.by_namespace, namespace), (self.by_workload, owner_uid)):
             if key:
                 counter[key] += number
                 if counter[key] <= 0:

@@ -235,6 +235,7 @@ def build(
         pulses=pulses,
         times=RunTimes(deadline=times.run_deadline_seconds),
         tell=tell,
+        background=settings.mode.background_evictions,
     )
     triggers = TriggerMaker(cache.node, settle_seconds=times.node_settle_seconds, wanted=wanted_triggers(policy))
     status = Status(

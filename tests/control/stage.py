@@ -136,6 +136,7 @@ class Stage:
         pauses: PauseLimits | None = None,
         state: StatePort | None = None,
         deadline: float = 600.0,
+        background: bool = False,
     ) -> None:
         """Set the stage; nothing runs yet."""
         self.world = world
@@ -190,6 +191,7 @@ class Stage:
             pulses=self.pulses,
             times=RunTimes(deadline=deadline),
             tell=tell,
+            background=background,
         )
 
     def told(self, facts: Any) -> None:

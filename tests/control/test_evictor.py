@@ -18,6 +18,7 @@ from rebalancer.model.answer import (
     Forbidden,
     Gone,
     HeldByBudget,
+    InBackground,
     Invalid,
     Replaced,
     Throttled,
@@ -249,6 +250,28 @@ async def test_an_unknown_answer_counts_as_accepted() -> None:
     """Sent without a reply: it uses the cap and is not repeated while nobody knows."""
     stage = await a_stage(apps(2), script=Script(answers=[Unknown("no reply")]), caps=[CapSet("settings", total=Cap(number=1))])
     ended = await stage.run()
+    assert [pod for _, pod in stage.cluster.asked] == ["ns/p0"]
+    assert ended.accepted == 1
+
+
+@pytest.mark.parametrize(("background", "expected"), [(True, 1), (False, 3)], ids=["understood", "not understood"])
+async def test_evictions_that_others_carry_out_count_until_they_end(background: bool, expected: int) -> None:
+    """Two pods are being evicted by somebody else: of a cap of three, one is left."""
+    others = [a_pod(f"vm{number}", "n2", app=f"vm{number}") for number in range(2)]
+    for pod in others:
+        pod["metadata"]["annotations"] = {"descheduler.alpha.kubernetes.io/eviction-in-progress": ""}
+    pods = apps(4)
+    world = await World(*NODES, *pods, *others).sync()
+    stage = Stage(world, moving(pods), caps=[CapSet("settings", total=Cap(number=3))], background=background)
+    await stage.run()
+    assert len(stage.evicted) == expected
+
+
+async def test_an_eviction_in_the_background_is_not_asked_for_again() -> None:
+    """Taken over by somebody else, the pod stays for a while: one request is all."""
+    stage = await a_stage(apps(1), script=Script(answers=[InBackground("Eviction triggered evacuation")]), deadline=100)
+    ended = await stage.run()
+    await stage.run()
     assert [pod for _, pod in stage.cluster.asked] == ["ns/p0"]
     assert ended.accepted == 1
 
