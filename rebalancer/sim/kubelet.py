@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from rebalancer.sim.controllers.loop import Loop
+from rebalancer.sim.controllers.loop import GRAIN_SECONDS, Loop
 from rebalancer.sim.deletion import DeleteOptions, delete
 from rebalancer.sim.events import EventWriter
 from rebalancer.sim.history import Event, Key, Object
@@ -128,7 +128,8 @@ class Kubelets:
             said = _note(pod, f"{what}-seconds")
             seconds = float(said) if said else self._draw(bounds)
             due = self._begun[mark] = self._registry.clock() + timedelta(seconds=seconds)
-        return (due - self._registry.clock()).total_seconds()
+        left = (due - self._registry.clock()).total_seconds()
+        return left if left > GRAIN_SECONDS else 0.0
 
     def _start(self, pod: Object) -> float | None:
         left = self._left(pod, "start", self._times.start)

@@ -15,6 +15,7 @@ from typing import Any
 
 from rebalancer.sim.binding import bind
 from rebalancer.sim.controllers.indexes import controller_of
+from rebalancer.sim.controllers.loop import GRAIN_SECONDS
 from rebalancer.sim.events import EventWriter
 from rebalancer.sim.history import Event, Key, Object
 from rebalancer.sim.kinds import NODE, POD
@@ -119,7 +120,7 @@ class Scheduler:
         done = 0
         while True:
             self._wake.clear()
-            while self._coming and self._coming[0][0] <= loop.time():
+            while self._coming and self._coming[0][0] <= loop.time() + GRAIN_SECONDS:
                 self._apply(self._coming.popleft()[1])
             key = self._next(loop.time())
             if key is not None:
@@ -142,7 +143,7 @@ class Scheduler:
         best: tuple[int, int] | None = None
         chosen: Key | None = None
         for place, key in enumerate(self._queue):
-            if self._not_before.get(key, 0.0) > now:
+            if self._not_before.get(key, 0.0) > now + GRAIN_SECONDS:
                 continue
             pod = self._registry.store.get(POD.storage, *key)
             rank = (-(pod["spec"].get("priority") or 0) if pod else 0, place)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from rebalancer.model.selector import LabelSelector
 from rebalancer.sim.controllers.deployments import share
 from rebalancer.sim.controllers.indexes import controller_of
 from rebalancer.sim.controllers.loop import Loop
@@ -18,6 +19,7 @@ from rebalancer.sim.kinds import BUDGET
 from rebalancer.sim.moments import moment_of
 from rebalancer.sim.registry import Registry
 from rebalancer.sim.selecting import owned_selector
+from rebalancer.sim.store import key_of
 
 _FORGOTTEN = timedelta(minutes=2)
 _SCALED = {
@@ -34,44 +36,44 @@ class BudgetController:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._loop = Loop(self.reconcile)
-        self._interested: dict[str, set[str]] = {}
+        self._selectors: dict[str, dict[str, LabelSelector | None]] = {}
         registry.store.listen(BUDGET.storage, self._on_budget)
         registry.store.listen("pods", self._on_pod)
         for storage in _SCALED.values():
             registry.store.listen(storage, self._on_workload)
-        for key in registry.store.keys(BUDGET.storage):
-            self._note(key)
+        for budget in registry.store.objects(BUDGET.storage):
+            self._note(key_of(budget), budget)
 
     async def run(self) -> None:
         """Work until cancelled."""
         await self._loop.run()
 
-    def _note(self, key: Key) -> None:
-        self._interested.setdefault(key[0], set()).add(key[1])
+    def _note(self, key: Key, budget: Object) -> None:
+        self._selectors.setdefault(key[0], {})[key[1]] = owned_selector(budget["spec"].get("selector"))
         self._loop.add(key)
 
     def _on_budget(self, event: Event) -> None:
         if event.after is not None:
-            self._note(event.key)
+            self._note(event.key, event.after)
         else:
-            self._interested.get(event.key[0], set()).discard(event.key[1])
+            self._selectors.get(event.key[0], {}).pop(event.key[1], None)
 
     def _on_pod(self, event: Event) -> None:
-        names = self._interested.get(event.key[0])
-        if not names:
+        selectors = self._selectors.get(event.key[0])
+        if not selectors:
             return
-        for name in sorted(names):
-            budget = self._registry.store.get(BUDGET.storage, event.key[0], name)
-            selector = owned_selector(budget["spec"].get("selector")) if budget else None
-            states = (event.before, event.after)
-            if selector and any(pod and selector.matches(pod["metadata"].get("labels") or {}) for pod in states):
+        states = [pod["metadata"].get("labels") or {} for pod in (event.before, event.after) if pod is not None]
+        if len(states) == 2 and states[0] == states[1]:
+            states.pop()
+        for name, selector in selectors.items():
+            if selector is not None and any(map(selector.matches, states)):
                 self._loop.add((event.key[0], name))
 
     def _on_workload(self, event: Event) -> None:
         before = (event.before or {}).get("spec", {}).get("replicas")
         after = (event.after or {}).get("spec", {}).get("replicas")
         if before != after:
-            for name in sorted(self._interested.get(event.key[0], ())):
+            for name in self._selectors.get(event.key[0], ()):
                 self._loop.add((event.key[0], name))
 
     def reconcile(self, key: Key) -> float | None:

@@ -17,6 +17,8 @@ Reconcile = Callable[[Key], float | None]
 
 _FIRST_RETRY_SECONDS = 0.05
 _MAX_RETRY_SECONDS = 5.0
+GRAIN_SECONDS = 0.001
+"""Times nearer than this count as the same, so that a clock with coarse steps cannot keep a loop busy."""
 
 
 class Controller(Protocol):
@@ -65,7 +67,7 @@ class Loop:
         done = 0
         while True:
             self._wake.clear()
-            while self._due and self._due[0][0] <= loop.time():
+            while self._due and self._due[0][0] <= loop.time() + GRAIN_SECONDS:
                 at, key = heapq.heappop(self._due)
                 if self._times.get(key) != at:
                     continue
@@ -90,4 +92,4 @@ class Loop:
             return
         self._failures.pop(key, None)
         if again is not None:
-            self.add(key, again)
+            self.add(key, max(again, 2 * GRAIN_SECONDS))
