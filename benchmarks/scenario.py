@@ -147,18 +147,26 @@ class Scenario:
         """Return one pod as the API server sends it, some six kilobytes of JSON."""
         owner, size = placed.owner, self.kind.size
         node = self.cluster.node_names[placed.node]
-        pod = self.cluster.pod(max(owner, 0) + placed.replica * size.owners, node=node, version=version or 1_000_000 + placed.number)
+        pod = self.cluster.pod(
+            max(owner, 0) + placed.replica * size.owners, node=node, version=version or 1_000_000 + placed.number
+        )
         metadata, spec = pod["metadata"], pod["spec"]
         metadata["namespace"] = self.namespace(owner)
         reference = metadata["ownerReferences"][0]
         kind = reference["kind"] = self.owner_kind(owner)
         if kind == "DaemonSet":
             name = f"daemon-{-owner:02}"
-            metadata |= {"name": f"{name}-{placed.node:05x}", "generateName": f"{name}-", "uid": f"d{-owner:03}{placed.node:032x}"}
+            metadata |= {
+                "name": f"{name}-{placed.node:05x}",
+                "generateName": f"{name}-",
+                "uid": f"d{-owner:03}{placed.node:032x}",
+            }
             metadata["labels"] = {_OWN_LABEL: name, "controller-revision-hash": "5d8f", "pod-template-generation": "1"}
             reference |= {"name": name, "uid": f"uid-{name}"}
             spec["containers"][0]["resources"] = {"requests": {"cpu": "50m", "memory": "64Mi"}}
-            spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_named(node)]}}}
+            spec["affinity"] = {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_named(node)]}}
+            }
             spec["tolerations"] = [{"operator": "Exists"}]
             del spec["topologySpreadConstraints"]
             return pod
@@ -167,7 +175,10 @@ class Scenario:
             name = f"{app}-{placed.replica}"
             metadata["name"] = name
             del metadata["labels"]["pod-template-hash"]
-            metadata["labels"] |= {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(placed.replica)}
+            metadata["labels"] |= {
+                "statefulset.kubernetes.io/pod-name": name,
+                "apps.kubernetes.io/pod-index": str(placed.replica),
+            }
             reference["name"] = app
         if self.is_huge(owner):
             spec["containers"][0]["resources"] = {"requests": {"cpu": "50m", "memory": "64Mi"}}
@@ -332,13 +343,16 @@ class _Placing:
             pods = self.by_owner[owner]
             nodes = {pod.node for pod in pods}
             for pod in [pod for pod in pods if pod.node % len(ZONES) == 1][:6]:
-                free = next(node for node in range(0, self.usable, len(ZONES)) if node not in nodes)
-                nodes.add(free)
-                self._move(pod, free)
+                free = next((node for node in range(0, self.usable, len(ZONES)) if node not in nodes), None)
+                if free is not None:
+                    nodes.add(free)
+                    self._move(pod, free)
         for node in self.random.sample(range(self.usable), kind.hot):
             held = {pod.owner for pod in self.pods if pod.node == node}
-            while self.load[node] < 0.6 * NODE_CPU * 1000:
-                pod = self.by_owner[self.random.choice(soft)][-1]
+            for owner in self.random.sample(soft, len(soft)):
+                if self.load[node] >= 0.6 * NODE_CPU * 1000:
+                    break
+                pod = self.random.choice(self.by_owner[owner])
                 if pod.owner not in held:
                     held.add(pod.owner)
                     self._move(pod, node)

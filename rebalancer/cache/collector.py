@@ -60,3 +60,15 @@ def paused() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Keep the collector from running meanwhile, and from ever visiting what stays: for an evaluation beside the event loop.
+
+    A collection in any thread holds all of them up. What an evaluation leaves behind is a memory that lives long; it makes no
+    cycles that would have to be found.
+    """
+    with paused():
+        yield
+        gc.freeze()

@@ -48,7 +48,7 @@ def evaluate(
     failed: told of a strategy that raises (profile, strategy, error), whereupon the others go on; None lets it raise.
     """
     record = Record()
-    decide(snapshot, policy, guards, placement, scheduler, record, memory, failed)
+    decide(snapshot, policy, guards, placement, scheduler, record, memory, failed).landings.close()
     return record.plan(snapshot.now)
 
 

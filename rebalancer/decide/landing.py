@@ -241,6 +241,11 @@ class Landings:
         if node is not None:
             self.view.add(replace(pod, uid=f"{pod.uid}+", node=None), node)
 
+    def close(self) -> None:
+        """End the run: nothing may be asked any more."""
+        if self._view is not None:
+            self._view.close()
+
 
 def destinations_of(args: DefaultEvictorArgs, nodes: Iterable[Node]) -> frozenset[str] | None:
     """Return the nodes that the evictor's nodeSelector lets count as destinations, None for all."""

@@ -149,6 +149,12 @@ class ClusterState:
         change[0] += live
         change[1] += dying
 
+    def close(self) -> None:
+        """Forget who follows: followers know the state, so neither would be freed before the garbage collector comes by."""
+        self._followers.clear()
+        self._audience.clear()
+        self._groups.clear()
+
     def _tick(self) -> None:
         self._last_version += 1
         self.version = self._last_version

@@ -279,6 +279,10 @@ class PlacementView:
             for node in np.flatnonzero(nodes).tolist():
                 self._state.hold(shape, node)
 
+    def close(self) -> None:
+        """End the run: nothing may be asked any more."""
+        self._state.close()
+
     def leaving(self) -> Bools:
         """Return which nodes another tool is about to remove, by position."""
         return self._state.table.leaving

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
+from rebalancer.cache.collector import unseen
 from rebalancer.control.caps import Caps, CapSet
 from rebalancer.control.happenings import Listener, StrategyFailed
 from rebalancer.control.offload import beside_the_loop
@@ -80,7 +81,8 @@ class Evaluation:
             failures.append(StrategyFailed(profile, strategy, f"{type(error).__name__}: {error}"))
 
         def compute() -> Plan:
-            return evaluate(snapshot, policy, guards, mode, self._scheduler, memory=self._memory, failed=failed)
+            with unseen():
+                return evaluate(snapshot, policy, guards, mode, self._scheduler, memory=self._memory, failed=failed)
 
         plan = await (self._beside(compute) if self._beside is not None else beside_the_loop(compute, name="evaluation"))
         for failure in failures:
