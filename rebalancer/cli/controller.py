@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
-import sys
+import time
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from rebalancer.control.happenings import Listener
+    from rebalancer.placement.profile import SchedulerConfig
     from rebalancer.service.parts import Parts
     from rebalancer.settings import Settings
 
@@ -113,6 +116,13 @@ async def prepare(environ: Mapping[str, str]) -> tuple[Parts, Settings]:
 
     settings = load_settings(environ)
     log = configure_logging(settings.serving.log_level, settings.serving.log_format)
+    listeners: list[Listener] = [LogListener(log)]
+    if settings.serving.otlp_endpoint is not None:
+        from rebalancer.service.traces import trace_listener
+
+        tracing, send_rest = trace_listener(settings.serving.otlp_endpoint, time.time)
+        listeners.append(tracing)
+        atexit.register(send_rest)
     loaded = load_policy(settings, environ, read=lambda path: Path(path).read_bytes())
     scheduler = _scheduler(settings)
     access = find_access(kubeconfig=settings.cluster.kubeconfig, context=settings.cluster.kube_context, environment=environ)
@@ -142,7 +152,7 @@ async def prepare(environ: Mapping[str, str]) -> tuple[Parts, Settings]:
         per_minute=settings.caps.evictions_per_minute,
         in_flight=settings.caps.max_in_flight,
     )
-    parts = build(settings, loaded.policy, scheduler, transport, [LogListener(log)], random=Random())
+    parts = build(settings, loaded.policy, scheduler, transport, listeners, random=Random())
     return parts, settings
 
 
@@ -152,13 +162,3 @@ def _scheduler(settings: Settings) -> SchedulerConfig:
 
     file = settings.cluster.scheduler_config_file
     return typed_scheduler(read_document(file, "a KubeSchedulerConfiguration") if file else None)
-
-
-if TYPE_CHECKING:
-    from rebalancer.placement.profile import SchedulerConfig
-
-
-def fail(message: str) -> int:
-    """Print a sentence to standard error and return the exit code for a failure."""
-    print(message, file=sys.stderr)
-    return 1

@@ -15,7 +15,7 @@ from rebalancer.control.clock import LoopClock
 from rebalancer.control.cooldown import Cooldowns
 from rebalancer.control.debounce import Debounce
 from rebalancer.control.dryrun import OnlyReport, ServerTries
-from rebalancer.control.evictor import Evictor, Pace
+from rebalancer.control.evictor import Evictor, Pace, Recheck
 from rebalancer.control.gate import Gate
 from rebalancer.control.happenings import Listener, Noticed, Settled, Teller, TriggerSeen
 from rebalancer.control.leadership import Election, ElectionTimes
@@ -26,6 +26,7 @@ from rebalancer.control.pause import PauseLimits
 from rebalancer.control.ports import Clock, EvictionPort, Reply, StatePort, Surged
 from rebalancer.control.pulse import Pulses
 from rebalancer.control.rate import SlidingWindow
+from rebalancer.control.recheck import doubt
 from rebalancer.control.record import Record
 from rebalancer.control.run import Controller, RunTimes
 from rebalancer.control.settle import Move, SettleTimes, Settling
@@ -44,7 +45,7 @@ from rebalancer.kube.transport import Transport
 from rebalancer.model.answer import Accepted, Unsupported
 from rebalancer.model.change import Disconnected, Report, Skipped, Unavailable
 from rebalancer.model.plan import Approval
-from rebalancer.model.pod import Owner
+from rebalancer.model.pod import Owner, Pod
 from rebalancer.model.trigger import Trigger
 from rebalancer.model.workload import Workload
 from rebalancer.placement.profile import SchedulerConfig
@@ -139,6 +140,16 @@ class Evictions:
         return Surged(target.uid) if isinstance(answer, Accepted) else answer
 
 
+@dataclass(frozen=True, slots=True)
+class Makers:
+    """How the parts are made on which it rests that no eviction does harm; tests show what happens without each of them."""
+
+    ledger: Callable[[Callable[[str], Pod | None]], Ledger] = Ledger
+    gate: Callable[..., Gate] = Gate
+    evictions: Callable[..., EvictionPort] = Evictions
+    recheck: Recheck = doubt
+
+
 def build(
     settings: Settings,
     policy: Policy,
@@ -149,10 +160,12 @@ def build(
     random: Random,
     clock: Clock | None = None,
     beside: Beside | None = None,
+    makers: Makers = Makers(),
 ) -> Parts:
     """Build a service that is not running yet. Has to be called inside the event loop.
 
     clock: the real one where it is left out. beside: how to compute beside the loop; in a thread where it is left out.
+    makers: what is exchanged in tests.
     """
     clock = clock or LoopClock()
     tell = Teller(listeners)
@@ -182,7 +195,7 @@ def build(
             ),
             jitter=random.random,
         )
-    gate = Gate(
+    gate = makers.gate(
         clock,
         cache,
         Windows(map(_window, settings.pauses.windows), map(_window, settings.pauses.blackouts)),
@@ -191,10 +204,10 @@ def build(
         tell,
         request_seconds=evictions.eviction_timeout_seconds,
     )
-    port, state, per_minute = _way_out(settings, transport, cache, in_force)
+    port, state, per_minute = _way_out(settings, transport, cache, in_force, makers)
     rate = SlidingWindow(per_minute, 60.0)
     cooldowns = Cooldowns(first_seconds=evictions.cooldown_seconds, most_seconds=evictions.cooldown_maximum_seconds)
-    ledger = Ledger(cache.pod)
+    ledger = makers.ledger(cache.pod)
     settling = Settling(clock, cache, tell, SettleTimes(evictions.settle_timeout_seconds))
     record = Record(clock, Memory(state), rate, cooldowns, tell)
     lessons = Lessons(clock, cooldowns, settling.accuracy, tell)
@@ -219,6 +232,7 @@ def build(
         record=record,
         pace=Pace(settings.caps.max_in_flight, settings.caps.max_in_flight_per_workload),
         tell=tell,
+        recheck=makers.recheck,
     )
     controller = Controller(
         clock=clock,
@@ -303,13 +317,13 @@ def build(
 
 
 def _way_out(
-    settings: Settings, transport: Transport, cache: Cache, in_force: InForce
+    settings: Settings, transport: Transport, cache: Cache, in_force: InForce, makers: Makers
 ) -> tuple[EvictionPort, StatePort, int | None]:
     """Return where evictions go, where accounts are kept and how many go per minute: all that a dry run changes."""
     mode = settings.mode.dry_run
     if mode == "plan":
         return OnlyReport(), VolatileState(), None
-    evictions = Evictions(transport, cache, settings, in_force, dry_run=mode == "server")
+    evictions = makers.evictions(transport, cache, settings, in_force, dry_run=mode == "server")
     if mode == "server":
         return ServerTries(evictions), VolatileState(), settings.caps.evictions_per_minute
     lease = settings.lease

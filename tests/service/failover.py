@@ -152,9 +152,11 @@ class Field:
         leader = await self.leader()
         before = len(self.deletions.moments)
         self.cluster.add_node(ready=True)
-        async with asyncio.timeout(40):
-            while len(self.deletions.moments) == before:
-                await asyncio.sleep(0.01)
+        end = asyncio.get_running_loop().time() + 40
+        while len(self.deletions.moments) == before:
+            if asyncio.get_running_loop().time() > end:
+                raise AssertionError("nothing was evicted:\n" + "\n".join(map(str, leader.process.logged[-25:])))
+            await asyncio.sleep(0.01)
         return leader
 
     async def next_holder(self, since: float, not_this: str) -> float:
