@@ -6,6 +6,7 @@ Owners that are missing from the dump are made in the shape that their pods impl
 from __future__ import annotations
 
 import copy
+import gc
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
@@ -23,6 +24,8 @@ _OF_ONE_POD = frozenset(
     {"controller-revision-hash", "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "pod-template-generation"}
 )
 _ADMITTED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_MANY = 10_000
+"""Objects from which the garbage collector is told to leave them alone: they stay, and looking at them takes seconds."""
 _OWNERS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController", "Job"})
 
 
@@ -35,7 +38,11 @@ def load_dump(registry: Registry, objects: Iterable[Object]) -> int:
     if by_kind:
         _make_namespaces(registry, by_kind)
         _make_owners(registry)
-    return sum(map(len, by_kind.values()))
+    count = sum(map(len, by_kind.values()))
+    if count > _MANY:
+        gc.collect()
+        gc.freeze()
+    return count
 
 
 def _read(registry: Registry, objects: Iterable[Object]) -> dict[Kind, list[Object]]:

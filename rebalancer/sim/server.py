@@ -42,6 +42,7 @@ class Server:
         self._runner: web.AppRunner | None = None
         self._streams: set[OpenWatch] = set()
         self._bookmark_seconds = bookmark_seconds
+        self.stopping = asyncio.Event()
         self.port = port
 
     @property
@@ -62,10 +63,13 @@ class Server:
 
     async def stop(self) -> None:
         """Close every connection and stop to listen."""
+        self.stopping.set()
         self.drop_watches()
         if self._runner is not None:
+            await asyncio.sleep(0)
             await self._runner.cleanup()
             self._runner = None
+            await asyncio.sleep(0)
 
     def drop_watches(self) -> None:
         """End every open watch, as a restart does."""
@@ -111,7 +115,8 @@ class Server:
             _abort(http)
             return web.Response(status=500)
         elif fault.trouble is Trouble.SILENT and not watching:
-            await asyncio.sleep(fault.delay_seconds if fault.times is None else 3600)
+            await self.stopping.wait()
+            _abort(http)
         return None
 
     async def _cut(self, http: web.Request, answer: Answer) -> web.StreamResponse:
@@ -211,12 +216,13 @@ class _Pump:
         for text in lines:
             if self._written >= fault.after_lines:
                 if fault.trouble is Trouble.SILENT:
-                    await asyncio.sleep(3600)
-                elif fault.trouble is Trouble.CUT_LINE:
+                    await self._server.stopping.wait()
+                    return False
+                if fault.trouble is Trouble.CUT_LINE:
                     await self._response.write(text[: len(text) // 2])
                     _abort(self._http)
                     return False
-                elif fault.trouble is Trouble.GONE_IN_STREAM:
+                if fault.trouble is Trouble.GONE_IN_STREAM:
                     await self._response.write(error_line(expired("too old resource version: 1 (2)")))
                     return False
             await self._response.write(text)
