@@ -16,7 +16,7 @@ from rebalancer.control.happenings import Asked, LimitReached, Listener, Noticed
 from rebalancer.control.ledger import Ledger
 from rebalancer.control.ports import Clock, EvictionPort, Reply, Reported, SnapshotSource, Surged
 from rebalancer.control.rate import SlidingWindow
-from rebalancer.control.recheck import OwnDoing, doubt
+from rebalancer.control.recheck import Doubt, OwnDoing, doubt
 from rebalancer.control.record import Record
 from rebalancer.control.settle import Settling
 from rebalancer.control.tally import Tally, namespace_of
@@ -40,6 +40,8 @@ from rebalancer.model.snapshot import Snapshot
 # While something is waited for, the gate is looked at this often: windows close and leases end without an event.
 _LOOK_SECONDS = 0.5
 _SLOWEST_SECONDS = 60.0
+
+Recheck = Callable[[Snapshot, Snapshot, Approval, OwnDoing], Doubt | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,9 @@ class Evictor:
         record: Record,
         pace: Pace,
         tell: Listener,
+        recheck: Recheck = doubt,
     ) -> None:
+        """Send through ``port``. recheck: says before each request whether its approval still holds."""
         self._clock = clock
         self._source = source
         self._port = port
@@ -136,6 +140,7 @@ class Evictor:
         self._record = record
         self._pace = pace
         self._tell = tell
+        self._recheck = recheck
         self._slow = _Slowness()
         self._held: dict[str, float] = {}
         self._world = 0
@@ -183,7 +188,7 @@ class Evictor:
                     return Outcome("superseded", "only waiting was left, and the next batch is due", len(pending))
                 await self._clock.wait_for(self.wake, min(wait, _LOOK_SECONDS, run.deadline - now))
                 continue
-            found = doubt(then, newest, chosen.approval, OwnDoing(run.evicted, run.owners))
+            found = self._recheck(then, newest, chosen.approval, OwnDoing(run.evicted, run.owners))
             if found is not None:
                 self._tell(Passed(run.number, chosen.approval, found.code, found.reason))
                 if found.look_again:
@@ -282,7 +287,7 @@ class Evictor:
         newest = self._source.snapshot()
         pod = self._source.pod(approval.pod)
         reason = self._gate.closed_because(approval.profile)
-        found = doubt(then, newest, approval, OwnDoing(run.evicted, run.owners))
+        found = self._recheck(then, newest, approval, OwnDoing(run.evicted, run.owners))
         if written != "written" or reason is not None or found is not None or pod is None or pod.uid != approval.uid:
             run.tally.discount(approval)
             self._record.forget_asked(approval.uid)

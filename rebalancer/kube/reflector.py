@@ -130,12 +130,13 @@ class Reflector:
             await asyncio.sleep(delay_seconds)
 
     def refresh(self) -> None:
-        """Open the watch anew, so that the server soon says up to which version nothing has changed. Does nothing while it lists.
+        """Open the watch anew, so that the server soon says up to which version nothing has changed.
 
-        A watch that is to end after some seconds gets a bookmark shortly before; an open one only about once a minute.
+        A watch that is to end after some seconds gets a bookmark shortly before; an open one only about once a minute. While
+        nothing is open, or a list is being read, it is the next watch that will end soon.
         """
+        self._hurried = True
         if self._cut is not None:
-            self._hurried = True
             self._cut.reschedule(asyncio.get_running_loop().time())
 
     async def _attempt(self) -> float:
@@ -216,7 +217,9 @@ class Reflector:
     async def _watch(self, version: str) -> None:
         """Watch from a version; without one, ask for a streamed list before. Returns when the server ends the watch."""
         hurried, self._hurried = self._hurried, False
-        seconds = _HURRIED_SECONDS if hurried else self._random.uniform(self._times.watch_shortest, self._times.watch_longest)
+        # A list that begins now is new enough by itself, and may take its time.
+        soon = hurried and bool(version)
+        seconds = _HURRIED_SECONDS if soon else self._random.uniform(self._times.watch_shortest, self._times.watch_longest)
         query: dict[str, str | int] = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": int(seconds)}
         query |= (
             {"resourceVersion": version} if version else {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
@@ -231,6 +234,8 @@ class Reflector:
             if not version:
                 await self._initial(lines)
             await self._sink(Connected(self.resource.kind))
+            if self._hurried:
+                return
             try:
                 async with asyncio.timeout(None) as cut:
                     self._cut = cut

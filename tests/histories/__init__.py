@@ -1,0 +1,1 @@
+"""Random histories of the whole service in virtual time: what was promised about evictions holds in every one."""

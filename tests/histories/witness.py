@@ -1,0 +1,371 @@
+"""What was promised about evictions, judged at the door of the API server by what is true there at that moment.
+
+Nothing here asks the service what it believes, except for what it could know: its cache, and the plan that it follows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rebalancer.control.happenings import Happening, Looked, RunEnded, RunStarted
+from rebalancer.kube.reply import decode_status
+from rebalancer.kube.resources import RESOURCES
+from rebalancer.model.budget import Budget
+from rebalancer.model.plan import Approval
+from rebalancer.service.parts import Parts
+from rebalancer.sim.answering import OpenWatch
+from rebalancer.sim.eviction import budgets_of
+from rebalancer.sim.history import Object
+from rebalancer.sim.kinds import BUDGET, POD
+from rebalancer.sim.registry import Registry
+from rebalancer.sim.requests import Answer, Request
+from tests.histories.network import Line
+
+LEASE = "leases.coordination.k8s.io"
+_REQUIRED_PATHS = {resource.path: resource.kind for resource in RESOURCES if resource.required}
+_SLACK_SECONDS = 0.5
+# Who cannot read the Lease cannot know of a pause, and stops for want of a renewal within so long.
+_PAUSE_SEEN_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """The limits that hold. period, open: seconds of the windows (each period begins with an open stretch), 0 for always open."""
+
+    per_minute: int
+    per_node: int
+    per_workload: int
+    total: int
+    run_deadline: float
+    lease: float
+    request: float
+    stale_disconnected: float
+    stale_silent: float
+    period: float = 0.0
+    open: float = 0.0
+
+    def is_open(self, epoch_seconds: float) -> bool:
+        """Say whether evictions may go out."""
+        return not self.period or epoch_seconds % self.period < self.open
+
+
+@dataclass(slots=True)
+class Reaction:
+    """A run, together with those in which other processes went on with it. started_at: wall clock. owner: who is at it."""
+
+    started_at: float
+    owner: str
+    ended: bool = False
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class Intent:
+    """An eviction as its sender meant it."""
+
+    pod: str
+    uid: str
+    reaction: Reaction | None
+    budgets: dict[str, Budget] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Observer:
+    """Sees all that one process does."""
+
+    name: str
+    witness: Witness
+    line: Line | None = None
+    parts: Parts | None = None
+    reaction: Reaction | None = None
+    plan: dict[str, Approval] = field(default_factory=dict)
+
+    def hear(self, happening: Happening) -> None:
+        """Follow runs and plans."""
+        if isinstance(happening, RunStarted):
+            self.reaction = self.witness.run_started(self)
+        elif isinstance(happening, Looked):
+            self.plan = {approval.pod: approval for approval in happening.plan.approved}
+        elif isinstance(happening, RunEnded) and self.reaction is not None:
+            if self.reaction.owner == self.name and happening.ending not in ("closed", "fenced"):
+                self.reaction.ended = True
+            self.reaction = None
+
+    def leaves(self, request: Request) -> Any:
+        """Judge an eviction as it is sent."""
+        if request.method == "POST" and request.path.endswith("/eviction"):
+            return self.witness.eviction_leaves(self, request)
+        return None
+
+    def arrives(self, request: Request, mark: Any, answer: Callable[[Request], Answer | OpenWatch]) -> Answer | OpenWatch:
+        """Judge what becomes of a request."""
+        if isinstance(mark, Intent):
+            return self.witness.eviction_arrives(self, request, mark, answer)
+        given = answer(request)
+        if request.method in ("PUT", "POST") and "/leases" in request.path and isinstance(given, Answer) and given.status < 300:
+            self.witness.lease_written(self, request)
+        return given
+
+    async def on_its_way(self, request: Request) -> None:
+        """Have what was prepared for the next eviction happen."""
+        if request.path.endswith("/eviction") and self.witness.ambushes:
+            parts = request.path.split("/")
+            await self.witness.ambushes.pop(0)(parts[-4], parts[-2])
+
+
+class Witness:
+    """Keeps the record of one history. broken: what was promised and not kept. counts: figures."""
+
+    def __init__(self, registry: Registry, promises: Promises, wall_clock: Callable[[], float]) -> None:
+        """Begin with nothing seen."""
+        self._registry = registry
+        self._promises = promises
+        self._wall_clock = wall_clock
+        self._held_from: dict[Observer, float] = {}
+        self._since: dict[Observer, float] = {}
+        self._forgotten: set[Observer] = set()
+        self._paused_since: float | None = None
+        self._reaction: Reaction | None = None
+        self._accepted: dict[str, float] = {}
+        self._charges: dict[str, list[tuple[int, str]]] = {}
+        self.ambushes: list[Callable[[str, str], Any]] = []
+        self.broken: list[str] = []
+        self.counts: Counter[str] = Counter()
+
+    @property
+    def accepted(self) -> int:
+        """How many evictions were accepted."""
+        return len(self._accepted)
+
+    def paused(self, paused: bool) -> None:
+        """Note that an operator paused or resumed."""
+        self._paused_since = (self._paused_since or self._time()) if paused else None
+
+    def _time(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _breaks(self, who: Observer, pod: str, what: str) -> None:
+        self.broken.append(f"{self._time():.3f} {who.name} {pod}: {what}")
+
+    # Leadership and runs
+
+    def lease_written(self, who: Observer, request: Request) -> None:
+        """Note from when a holder may count on the lease's duration, and when it gives it back."""
+        if json.loads(request.body)["spec"].get("holderIdentity"):
+            if self._held_from.get(who, float("-inf")) + self._promises.lease <= self._time():
+                self._since[who] = self._time()
+            self._held_from[who] = self._time()
+            self._forgotten.discard(who)
+        else:
+            self._held_from.pop(who, None)
+
+    def lease_deleted(self) -> None:
+        """Note that the Lease was deleted: nobody who starts now can know who may still act, nor that an operator paused."""
+        self._forgotten.update(self._held_from)
+        self._paused_since = None
+
+    def run_started(self, who: Observer) -> Reaction:
+        """Note a run; where the one before was cut off in the middle, it is the same one that goes on."""
+        before, now = self._reaction, self._wall_clock()
+        if before is not None and not before.ended and before.counts and now < before.started_at + self._promises.run_deadline:
+            before.owner = who.name
+            self.counts["runs taken over"] += 1
+            return before
+        self._reaction = Reaction(now, who.name)
+        self.counts["runs"] += 1
+        return self._reaction
+
+    # Evictions
+
+    def eviction_leaves(self, who: Observer, request: Request) -> Intent:
+        """Judge what must hold as a request is sent."""
+        self.counts["requests"] += 1
+        parts = request.path.split("/")
+        pod = f"{parts[-4]}/{parts[-2]}"
+        assert who.parts is not None
+        known = who.parts.cache.pod(pod)
+        intent = Intent(pod, known.uid if known else "", who.reaction)
+        for problem in (
+            *self._out_of_leadership(who),
+            *self._out_of_window(),
+            *self._unfresh(who),
+            *self._asked_before(intent),
+            *self._without_another_look(who, intent),
+        ):
+            self._breaks(who, pod, problem)
+        snapshot = who.parts.cache.snapshot()
+        intent.budgets = {f"{each.namespace}/{each.name}": each for group in snapshot.budgets.values() for each in group}
+        return intent
+
+    def _out_of_leadership(self, who: Observer) -> list[str]:
+        """Nobody acts without a lease that outlasts the request, nor while one who held it before may still act."""
+        left = {other: at + self._promises.lease - self._time() for other, at in self._held_from.items()}
+        if left.get(who, 0.0) < self._promises.request:
+            return [f"sent with {left.get(who, 0.0):.2f} s left of its lease"]
+        return [
+            f"sent while {other.name} may act for {more:.2f} s"
+            for other, more in left.items()
+            if other is not who and other not in self._forgotten and more > 0 and self._since[other] <= self._since[who]
+        ]
+
+    def _out_of_window(self) -> list[str]:
+        found = []
+        if not self._promises.is_open(self._wall_clock()):
+            found.append("sent outside of the window")
+        if self._paused_since is not None and self._time() - self._paused_since > _PAUSE_SEEN_SECONDS:
+            found.append("sent while an operator pauses")
+        return found
+
+    def _unfresh(self, who: Observer) -> list[str]:
+        assert who.line is not None
+        found = []
+        for path, kind in _REQUIRED_PATHS.items():
+            heard = who.line.heard.get(path)
+            if heard is None or not heard.listed:
+                found.append(f"sent before {kind} was synced")
+            elif not heard.connected and self._time() - heard.broken_at > self._promises.stale_disconnected + _SLACK_SECONDS:
+                found.append(f"sent while {kind} is disconnected")
+            elif self._time() - heard.heard_at > self._promises.stale_silent + _SLACK_SECONDS:
+                found.append(f"sent while {kind} is silent")
+        return found
+
+    def _asked_before(self, intent: Intent) -> list[str]:
+        return ["sent again after acceptance"] if intent.uid in self._accepted else []
+
+    def _without_another_look(self, who: Observer, intent: Intent) -> list[str]:
+        """Return what the sender knew and should have heeded."""
+        assert who.parts is not None
+        snapshot = who.parts.cache.snapshot()
+        known = who.parts.cache.pod(intent.pod)
+        if known is None:
+            return ["sent for a pod that its sender knows to be gone"]
+        if known.terminating:
+            return ["sent for a pod that its sender knows to be terminating"]
+        approval = who.plan.get(intent.pod)
+        if approval is None:
+            return ["sent for a pod that is not in the plan"]
+        if approval.uid != known.uid:
+            return ["sent for a pod of the same name as the one in the plan"]
+        found = []
+        usable = [name for name in approval.landings if name in snapshot.nodes and _takes_pods(snapshot.nodes[name])]
+        if approval.landings and not usable:
+            found.append(f"sent although its sender knows that none of {sorted(approval.landings)} takes pods")
+        workload = snapshot.workloads.get(approval.owner_uid)
+        if workload is not None and workload.replicas == 0:
+            found.append("sent for a workload that its sender knows to be scaled to zero")
+        return found
+
+    def eviction_arrives(
+        self, who: Observer, request: Request, intent: Intent, answer: Callable[[Request], Answer | OpenWatch]
+    ) -> Answer | OpenWatch:
+        """Judge what the server makes of it."""
+        store = self._registry.store
+        namespace, _, name = intent.pod.partition("/")
+        pod = store.get(POD.storage, namespace, name)
+        budgets = budgets_of(self._registry, pod) if pod is not None else []
+        standing = [(each, *self._standing(each)) for each in budgets]
+        given = answer(request)
+        assert isinstance(given, Answer)
+        if given.status < 300:
+            assert pod is not None
+            self._take_acceptance(who, intent, pod, standing)
+        else:
+            status = decode_status(given.body)
+            self.counts[f"refused with {given.status}"] += 1
+            if status is not None and status.has_cause("DisruptionBudget") and budgets:
+                self._take_refusal(who, intent, budgets[0])
+        return given
+
+    def _take_acceptance(self, who: Observer, intent: Intent, pod: Object, standing: list[tuple[Object, int, int]]) -> None:
+        uid = pod["metadata"]["uid"]
+        now = self._time()
+        if uid != intent.uid:
+            self._breaks(who, intent.pod, f"another pod of the same name was evicted: meant {intent.uid}, went {uid}")
+        if uid in self._accepted:
+            self._breaks(who, intent.pod, "evicted twice")
+        self._accepted[uid] = now
+        self.counts["accepted"] += 1
+        last_minute = sum(moment >= now - 60.0 for moment in self._accepted.values())
+        if last_minute > self._promises.per_minute:
+            self._breaks(who, intent.pod, f"{last_minute} evictions within 60 s")
+        self._hold_to_caps(who, intent, pod)
+        goes_unasked = pod["status"].get("phase") in ("Pending", "Succeeded", "Failed")
+        if len(standing) > 1 and not goes_unasked:
+            self._breaks(who, intent.pod, "evicted although two budgets select it")
+        for budget, healthy, desired in standing:
+            self._note_charge(who, budget)
+            if not _is_healthy(pod) or "deletionTimestamp" in pod["metadata"]:
+                continue
+            if healthy != budget["status"].get("currentHealthy", 0):
+                self.counts["accepted while the server's own count was behind"] += 1
+            elif healthy - 1 < desired:
+                self._breaks(who, intent.pod, f"budget exceeded: {healthy} healthy before, {desired} wanted")
+
+    def _note_charge(self, who: Observer, before: Object) -> None:
+        """Note at which version the server spent a budget, if it did."""
+        metadata = before["metadata"]
+        after = self._registry.store.get(BUDGET.storage, metadata["namespace"], metadata["name"])
+        if after is not None and after["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
+            version = int(after["metadata"]["resourceVersion"])
+            self._charges.setdefault(metadata["uid"], []).append((version, who.name))
+
+    def _hold_to_caps(self, who: Observer, intent: Intent, pod: Object) -> None:
+        reaction = intent.reaction
+        if reaction is None:
+            self._breaks(who, intent.pod, "evicted outside of any run")
+            return
+        owner = next((each["uid"] for each in pod["metadata"].get("ownerReferences", ()) if each.get("controller")), "")
+        for what, limit in (
+            ("total", self._promises.total),
+            (f"node {pod['spec'].get('nodeName', '')}", self._promises.per_node),
+            (f"workload {owner}", self._promises.per_workload),
+        ):
+            reaction.counts[what] += 1
+            if reaction.counts[what] > limit:
+                self._breaks(who, intent.pod, f"cap exceeded in a run: {reaction.counts[what]} of {what}")
+
+    def _take_refusal(self, who: Observer, intent: Intent, budget: Object) -> None:
+        """A refusal is a race if it would have been allowed by what its sender knew, less its own evictions since then."""
+        self.counts["held by a budget"] += 1
+        metadata = budget["metadata"]
+        known = intent.budgets.get(f"{metadata['namespace']}/{metadata['name']}")
+        if known is None:
+            self.counts["held by a budget that was new"] += 1
+            return
+        version = int(known.resource_version or 0)
+        own = sum(at > version and by == who.name for at, by in self._charges.get(metadata["uid"], ()))
+        if known.disruptions_allowed - own < 1:
+            self._breaks(
+                who,
+                intent.pod,
+                f"held by a budget without a race: its sender knew of {known.disruptions_allowed} and had taken {own} since",
+            )
+
+    def _standing(self, budget: Object) -> tuple[int, int]:
+        """Return how many pods of a budget are healthy in truth, and how many must be."""
+        status = budget["status"]
+        disrupted = status.get("disruptedPods") or {}
+        labels = (budget["spec"].get("selector") or {}).get("matchLabels", {})
+        healthy = sum(
+            _is_healthy(pod) and "deletionTimestamp" not in pod["metadata"] and pod["metadata"]["name"] not in disrupted
+            for pod in self._registry.store.objects(POD.storage, budget["metadata"]["namespace"])
+            if labels.items() <= (pod["metadata"].get("labels") or {}).items()
+        )
+        return healthy, status.get("desiredHealthy", 0)
+
+    def budgets(self) -> list[Object]:
+        """Return all budgets."""
+        return list(self._registry.store.objects(BUDGET.storage))
+
+
+def _is_healthy(pod: Object) -> bool:
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in pod.get("status", {}).get("conditions", ()))
+
+
+def _takes_pods(node: Any) -> bool:
+    return bool(node.ready) and not node.unschedulable
