@@ -14,11 +14,12 @@ import msgspec
 
 from rebalancer.decide.evaluate import evaluate as decide
 from rebalancer.decide.guards import Guards
-from rebalancer.errors import InputError, Mistake
+from rebalancer.errors import InputError, Mistake, ParseError
 from rebalancer.model.plan import PlacementMode, Plan
 from rebalancer.model.pod import Pod
 from rebalancer.model.snapshot import Snapshot
 from rebalancer.model.workload import PriorityClass
+from rebalancer.parse.arguments import shown
 from rebalancer.parse.dump import missing_notes
 from rebalancer.parse.interning import Interner
 from rebalancer.parse.objects import parse_objects
@@ -47,6 +48,8 @@ def evaluate(
     scheduler: a KubeSchedulerConfiguration as read from YAML; None for kube-scheduler's defaults.
     Raises InputError (PolicyError for the policy) with every mistake at once, ValueError for a ``now`` without a time zone.
     """
+    if guards is not None and not isinstance(guards, Guards):
+        raise InputError("arguments", [Mistake("guards", f"must be Guards or None, not {shown(guards)}")])
     snapshot, notes = snapshot_of_objects(objects, now)
     plan = decide(
         snapshot,
@@ -67,7 +70,7 @@ def place(
     Raises ParseError where the pod is malformed, InputError where the scheduler configuration is.
     """
     interner = Interner()
-    snapshot = parse_objects(objects, interner).snapshot(0.0)
+    snapshot = parse_objects(_loose(objects), interner).snapshot(0.0)
     return predict(snapshot, incoming_pod(pod, snapshot, interner), typed_scheduler(scheduler))
 
 
@@ -78,14 +81,23 @@ def snapshot_of_objects(
 
     complete: the objects are all that there are, so a kind without any is not missing.
     """
-    if now.tzinfo is None:
-        raise ValueError("now must have a time zone")
-    parsed = parse_objects(objects)
+    if not isinstance(now, datetime) or now.tzinfo is None:
+        raise ValueError(f"now must be a datetime with a time zone, not {now!r}")
+    parsed = parse_objects(_loose(objects))
     snapshot = parsed.snapshot(now.timestamp())
     return snapshot, (
         *(f"skipped: {problem}" for problem in parsed.problems),
         *(() if complete else missing_notes(snapshot.missing)),
     )
+
+
+def _loose(objects: Iterable[Mapping[str, Any]]) -> Iterable[Any]:
+    """Return the objects one by one; a single one (a List, mostly) may be given as it is. Raises InputError for anything else."""
+    if isinstance(objects, Mapping):
+        return (objects,) if objects else ()
+    if isinstance(objects, str | bytes) or not isinstance(objects, Iterable):
+        raise InputError("arguments", [Mistake("objects", f"must be an iterable of dicts with kind, not {shown(objects)}")])
+    return objects
 
 
 def typed_policy(policy: Mapping[str, Any] | Policy, snapshot: Snapshot, *, source: str = "policy") -> Policy:
@@ -103,7 +115,8 @@ def typed_scheduler(scheduler: Mapping[str, Any] | SchedulerConfig | None) -> Sc
 
 def placement_mode(value: str | PlacementMode) -> PlacementMode:
     """Return a placement mode; ``false`` is read as ``off``. Raises InputError."""
-    text = "off" if str(value).lower() == "false" else str(value)
+    text = str(value).strip().lower()
+    text = "off" if text == "false" else text
     try:
         return PlacementMode(text)
     except ValueError:
@@ -115,17 +128,32 @@ def placement_mode(value: str | PlacementMode) -> PlacementMode:
 
 def incoming_pod(pod: Mapping[str, Any], snapshot: Snapshot, interner: Interner) -> Pod:
     """Parse a pod as it would be created: what admission adds (its priority) is added. Raises ParseError."""
-    spec = dict(pod.get("spec") or {})
+    if not isinstance(pod, Mapping):
+        raise ParseError(f"Pod: must be an object, not {shown(pod)}")
+    spec, given = _section(pod, "spec"), _section(pod, "metadata")
     if spec.get("priority") is None:
         named = _priority(spec.get("priorityClassName"), snapshot)
         if named is not None:
             spec["priority"] = named.value
     spec.pop("nodeName", None)
-    metadata = {"namespace": "default", **dict(pod.get("metadata") or {})}
-    return parse_pod(msgspec.json.encode({**pod, "metadata": metadata, "spec": spec, "status": {}}), interner)
+    name = given.get("name") or given.get("generateName") or "pod"
+    metadata = {**given, "name": name, "namespace": given.get("namespace") or "default"}
+    try:
+        data = msgspec.json.encode({**pod, "metadata": metadata, "spec": spec, "status": {}})
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise ParseError(f"Pod: cannot be written as JSON: {error}") from error
+    return parse_pod(data, interner)
+
+
+def _section(pod: Mapping[str, Any], name: str) -> dict[str, Any]:
+    section = pod.get(name)
+    if section is not None and not isinstance(section, Mapping):
+        raise ParseError(f"Pod: {name} must be an object, not {shown(section)}")
+    return dict(section or {})
 
 
 def _priority(name: Any, snapshot: Snapshot) -> PriorityClass | None:
     if name:
         return snapshot.priority_classes.get(str(name))
-    return next((each for each in snapshot.priority_classes.values() if each.global_default), None)
+    defaults = [each for each in snapshot.priority_classes.values() if each.global_default]
+    return min(defaults, key=lambda each: (each.value, each.name), default=None)

@@ -36,10 +36,13 @@ def read_document(path: str, what: str) -> Mapping[str, Any]:
     """Return a YAML or JSON document that must be a mapping. what: what to call it. Raises InputError."""
     import yaml
 
+    from rebalancer.parse.yaml_text import yaml_documents
+
     try:
-        document = yaml.safe_load(read_input(path))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        documents = [document for document in yaml_documents(read_input(path)) if document is not None]
+    except (yaml.YAMLError, ValueError) as error:
         raise InputError(path, [Mistake("$", f"is not YAML: {' '.join(str(error).split())}")]) from error
+    document = documents[0] if len(documents) == 1 else None
     if not isinstance(document, Mapping):
         raise InputError(path, [Mistake("$", f"must be {what}")])
     return document

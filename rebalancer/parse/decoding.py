@@ -37,6 +37,14 @@ def decode(raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], kind: str
         raise ParseError(f"{identity(raw, kind)}: {error}") from error
 
 
+def decode_part(raw: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], field: str) -> T:
+    """Decode one field of an object whose name the caller knows. Raises ParseError with the field."""
+    try:
+        return decoder.decode(raw)
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
+        raise ParseError(f"{field}: {error}") from error
+
+
 def identity(raw: bytes | msgspec.Raw, kind: str) -> str:
     """Return ``Kind namespace/name`` of an object as far as it can be read."""
     try:
@@ -52,29 +60,28 @@ def present(raw: msgspec.Raw) -> bytes:
     return b"" if found == b"null" else found
 
 
-def labels(raw: msgspec.Raw, kind: str) -> dict[str, str]:
+def labels(raw: msgspec.Raw) -> dict[str, str]:
     """Decode a map of labels, its keys in order."""
     found = present(raw)
-    return dict(sorted(decode(found, _LABELS, kind).items())) if found else {}
+    return dict(sorted(decode_part(found, _LABELS, "metadata.labels").items())) if found else {}
 
 
-def kept_annotations(raw: msgspec.Raw, kind: str) -> Mapping[str, str]:
+def kept_annotations(raw: msgspec.Raw) -> Mapping[str, str]:
     """Decode the annotations that mean something here. Cheap where there are none: only bytes are searched."""
     found = present(raw)
     if not found or not any(needle in found for needle in _NEEDLES):
         return {}
-    everything = decode(found, _LABELS, kind)
+    everything = decode_part(found, _LABELS, "metadata.annotations")
     return {key: value for key, value in sorted(everything.items()) if key.startswith(ANNOTATION_PREFIXES)}
 
 
-def owners(raw: msgspec.Raw, kind: str) -> tuple[Owner, ...]:
+def owners(raw: msgspec.Raw) -> tuple[Owner, ...]:
     """Decode owner references, in their order."""
     found = present(raw)
     if not found:
         return ()
-    return tuple(
-        Owner(each.kind, each.name, each.uid, each.apiVersion, bool(each.controller)) for each in decode(found, _OWNERS, kind)
-    )
+    references = decode_part(found, _OWNERS, "metadata.ownerReferences")
+    return tuple(Owner(each.kind, each.name, each.uid, each.apiVersion, bool(each.controller)) for each in references)
 
 
 def seconds(moment: datetime | None) -> float | None:

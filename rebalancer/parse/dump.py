@@ -13,6 +13,7 @@ import yaml
 
 from rebalancer.errors import DumpError, Mistake
 from rebalancer.parse.objects import PARSERS, flatten
+from rebalancer.parse.yaml_text import yaml_documents
 
 # Kinds whose absence changes what a rule can know, with what is assumed then.
 ASSUMED: Mapping[str, str] = {
@@ -26,16 +27,6 @@ ASSUMED: Mapping[str, str] = {
 }
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML without dates: a timestamp stays the text that the API server wrote."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
-}
-
-
 def read_dump(data: bytes, source: str) -> list[Mapping[str, Any]]:
     """Return the single objects of a dump. source: its name, for errors.
 
@@ -43,9 +34,7 @@ def read_dump(data: bytes, source: str) -> list[Mapping[str, Any]]:
     """
     text = data.removeprefix(b"\xef\xbb\xbf")
     if not text.strip():
-        raise DumpError(
-            source, [Mistake("$", "is empty; expected objects as `kubectl get nodes,pods -A -o json` gives")]
-        )
+        raise DumpError(source, [Mistake("$", "is empty; expected objects as `kubectl get nodes,pods -A -o json` gives")])
     documents = _documents(text, source)
     objects: list[Mapping[str, Any]] = []
     mistakes = []
@@ -78,8 +67,8 @@ def _documents(text: bytes, source: str) -> list[tuple[str, Any]]:
     else:
         json_error = ""
     try:
-        documents = list(yaml.load_all(text, _Loader))
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        documents = list(yaml_documents(text))
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
         detail = json_error or " ".join(str(error).split())
         raise DumpError(source, [Mistake("$", f"is neither JSON nor YAML: {detail}")]) from error
     return [(f"document {number}" if len(documents) > 1 else "$", document) for number, document in enumerate(documents, start=1)]

@@ -48,7 +48,7 @@ def _node(node: wire.NodeWire, interner: Interner) -> Node:
     return Node(
         name=interner.text(metadata.name),
         uid=metadata.uid or metadata.name,
-        labels=labels(metadata.labels, "Node"),
+        labels=labels(metadata.labels),
         taints=tuple(taints),
         unschedulable=spec.unschedulable,
         ready=ready,
@@ -58,7 +58,7 @@ def _node(node: wire.NodeWire, interner: Interner) -> Node:
         resource_names=frozenset(allocatable) | frozenset(capacity),
         images=images,
         created_at=0.0 if created is None else created,
-        annotations=kept_annotations(metadata.annotations, "Node"),
+        annotations=kept_annotations(metadata.annotations),
     )
 
 

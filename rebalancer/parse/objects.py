@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ import msgspec
 from rebalancer.errors import ParseError
 from rebalancer.model.snapshot import Snapshot, snapshot_of
 from rebalancer.parse import others
+from rebalancer.parse.arguments import shown
 from rebalancer.parse.interning import Interner
 from rebalancer.parse.node import parse_csi_node, parse_node
 from rebalancer.parse.pod import parse_pod
@@ -39,6 +41,7 @@ PARSERS: Mapping[str, Parser] = {
     "CSINode": parse_csi_node,
 }
 
+_CLUSTER_WIDE = ("Node", "Namespace", "PriorityClass", "PersistentVolume", "StorageClass", "CSINode")
 _WORKLOADS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job")
 
 
@@ -46,7 +49,8 @@ _WORKLOADS = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"
 class Parsed:
     """What was found in a set of objects.
 
-    by_kind: values by kind; kinds that are not read are left out. problems: one sentence for each malformed object.
+    by_kind: values by kind; kinds that are not read are left out.
+    problems: one sentence for each object that was skipped, sorted, so that they do not depend on the order of the objects.
     """
 
     by_kind: Mapping[str, tuple[Any, ...]]
@@ -75,36 +79,99 @@ class Parsed:
         )
 
 
-def flatten(objects: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Yield single objects; a List (``kind: List`` or ``PodList``) gives its items, with the kind it implies."""
-    for each in objects:
-        kind = each.get("kind") or ""
-        items = each.get("items")
-        if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
-            implied = kind.removesuffix("List")
-            for item in items:
-                if not isinstance(item, Mapping):
-                    yield {"kind": implied, "metadata": item}
-                else:
-                    yield item if item.get("kind") or not implied else {"kind": implied, **item}
-        else:
+def flatten(objects: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield single objects; a List (``kind: List`` or ``PodList``) gives its items, with the kind it implies.
+
+    What is no object at all becomes one that is malformed, so that it is noticed.
+    """
+    waiting = [("", iter(objects))]
+    while waiting:
+        implied, items = waiting[-1]
+        for item in items:
+            each = _object(item, implied)
+            kind, inner = each.get("kind"), each.get("items")
+            if isinstance(kind, str) and kind.endswith("List") and isinstance(inner, list):
+                waiting.append((kind.removesuffix("List"), iter(inner)))
+                break
             yield each
+        else:
+            waiting.pop()
+
+
+def _object(item: Any, implied: str) -> Mapping[str, Any]:
+    if not isinstance(item, Mapping):
+        return {"kind": implied, "metadata": item}
+    return item if item.get("kind") or not implied else {**item, "kind": implied}
 
 
 def parse_objects(objects: Iterable[Mapping[str, Any]], interner: Interner | None = None) -> Parsed:
-    """Parse dicts as ``kubectl get -o json`` gives them. Never raises for one bad object: it becomes a problem."""
+    """Parse dicts as ``kubectl get -o json`` gives them. Never raises for one bad object: it becomes a problem.
+
+    Of several objects with the same kind, namespace and name the one with the highest resource version counts.
+    """
     interner = interner or Interner()
-    found: dict[str, list[Any]] = {}
+    found: dict[str, dict[tuple[str, str], _Candidate]] = {}
     problems: list[str] = []
     for each in flatten(objects):
-        kind = each.get("kind") if isinstance(each, Mapping) else None
-        parser = PARSERS.get(kind) if isinstance(kind, str) else None
+        kind = each.get("kind")
+        if not kind or not isinstance(kind, str):
+            problems.append(f"an object without a kind: {shown(each)}")
+            continue
+        parser = PARSERS.get(kind)
         if parser is None:
             continue
         try:
-            found.setdefault(str(kind), []).append(parser(msgspec.json.encode(each), interner))
+            data = msgspec.json.encode(_in_namespace(kind, each))
+            candidate = _Candidate(_version(each), blake2b(data, digest_size=8).digest(), parser(data, interner))
         except ParseError as error:
             problems.append(str(error))
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             problems.append(f"{kind}: cannot be written as JSON: {error}")
-    return Parsed({kind: tuple(values) for kind, values in found.items()}, tuple(problems))
+        else:
+            same_kind = found.setdefault(kind, {})
+            name = _name(each)
+            other = same_kind.get(name)
+            if other is not None:
+                where = name[1] if kind in _CLUSTER_WIDE else "/".join(name)
+                problems.append(f"{kind} {where}: is given more than once; the latest version counts")
+            if other is None or candidate.order > other.order:
+                same_kind[name] = candidate
+    values = {kind: tuple(candidate.value for candidate in named.values()) for kind, named in found.items()}
+    return Parsed(values, tuple(sorted(problems)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """One object that was parsed, and what decides between it and another of the same name: version, then content."""
+
+    version: int
+    digest: bytes
+    value: Any
+
+    @property
+    def order(self) -> tuple[int, bytes]:
+        return self.version, self.digest
+
+
+def _version(document: Mapping[str, Any]) -> int:
+    """Return an object's resource version as a number; 0 where it has none that is one."""
+    text = str(_metadata(document).get("resourceVersion") or "")
+    return int(text) if len(text) < 20 and text.isascii() and text.isdigit() else 0
+
+
+def _name(document: Mapping[str, Any]) -> tuple[str, str]:
+    metadata = _metadata(document)
+    return str(metadata.get("namespace") or "default"), str(metadata.get("name"))
+
+
+def _in_namespace(kind: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the object with a namespace, where its kind has one: a manifest without one means ``default``."""
+    metadata = document.get("metadata")
+    if kind in _CLUSTER_WIDE or not isinstance(metadata, Mapping) or metadata.get("namespace"):
+        return document
+    return {**document, "metadata": {**metadata, "namespace": "default"}}
+
+
+def _metadata(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = document.get("metadata")
+    return metadata if isinstance(metadata, Mapping) else {}

@@ -14,7 +14,7 @@ from rebalancer.model.selector import NOTHING, LabelSelector, NodeSelector, Node
 from rebalancer.model.volume import PersistentVolume, PersistentVolumeClaim, StorageClass
 from rebalancer.model.workload import Namespace, PriorityClass, Service, Workload
 from rebalancer.parse import wire
-from rebalancer.parse.decoding import decode, labels, owners, present, seconds
+from rebalancer.parse.decoding import decode, decode_part, labels, owners, present, seconds
 from rebalancer.parse.interning import Interner
 from rebalancer.parse.requests import amounts
 from rebalancer.parse.selector import from_labels, from_wire, node_selector, requirement
@@ -78,7 +78,7 @@ def parse_budget(raw: bytes | msgspec.Raw, interner: Interner) -> Budget:
 def parse_namespace(raw: bytes | msgspec.Raw, interner: Interner) -> Namespace:
     """Parse one namespace. Raises ParseError."""
     metadata = decode(raw, _NAMED, "Namespace").metadata
-    return _named("Namespace", metadata, lambda: Namespace(interner.text(metadata.name), labels(metadata.labels, "Namespace")))
+    return _named("Namespace", metadata, lambda: Namespace(interner.text(metadata.name), labels(metadata.labels)))
 
 
 def parse_priority_class(raw: bytes | msgspec.Raw, interner: Interner) -> PriorityClass:
@@ -110,12 +110,12 @@ def _workload(kind: str) -> Callable[[bytes | msgspec.Raw, Interner], Workload]:
                 return NOTHING
             # A ReplicationController's selector is a plain map of labels.
             if kind == "ReplicationController":
-                plain: dict[str, str] = decode(text, _STRINGS, kind)
+                plain: dict[str, str] = decode_part(text, _STRINGS, "spec.selector")
                 return from_labels(plain)
-            return from_wire(decode(text, _SELECTOR, kind))
+            return from_wire(decode_part(text, _SELECTOR, "spec.selector"))
 
         def build() -> Workload:
-            references = owners(metadata.ownerReferences, kind)
+            references = owners(metadata.ownerReferences)
             rolling = spec.strategy.rollingUpdate if spec.strategy else None
             daemons = kind == "DaemonSet"
             return Workload(
@@ -171,7 +171,7 @@ def parse_volume(raw: bytes | msgspec.Raw, interner: Interner) -> PersistentVolu
         return PersistentVolume(
             name=metadata.name,
             node_affinity=None if required is None else node_selector(required),
-            labels=labels(metadata.labels, "PersistentVolume"),
+            labels=labels(metadata.labels),
             driver=driver,
             handle=handle,
             storage_class=spec.storageClassName,
@@ -190,7 +190,9 @@ def parse_claim(raw: bytes | msgspec.Raw, interner: Interner) -> PersistentVolum
 
     def build() -> PersistentVolumeClaim:
         notes = present(metadata.annotations)
-        selected = decode(notes, _STRINGS, "PersistentVolumeClaim").get("volume.kubernetes.io/selected-node", "") if notes else ""
+        selected = (
+            decode_part(notes, _STRINGS, "metadata.annotations").get("volume.kubernetes.io/selected-node", "") if notes else ""
+        )
         return PersistentVolumeClaim(
             namespace=interner.text(metadata.namespace),
             name=metadata.name,

@@ -26,7 +26,7 @@ from rebalancer.model.pod import (
 )
 from rebalancer.model.selector import PreferredNodeTerm, Requirement
 from rebalancer.parse import wire
-from rebalancer.parse.decoding import decode, kept_annotations, labels, owners, present, seconds
+from rebalancer.parse.decoding import decode, decode_part, kept_annotations, labels, owners, present, seconds
 from rebalancer.parse.interning import Interner
 from rebalancer.parse.requests import (
     DEFAULT_CPU_MILLICORES,
@@ -34,6 +34,7 @@ from rebalancer.parse.requests import (
     ContainerRequests,
     amounts,
     at_least,
+    capped,
     defaulted,
     effective,
     resources,
@@ -146,7 +147,7 @@ def _fingerprint(pod: wire.PodWire, infeasible: bytes) -> list[bytes]:
         metadata.namespace.encode(),
         bytes(metadata.labels),
         bytes(metadata.ownerReferences),
-        repr(kept_annotations(metadata.annotations, "Pod")).encode(),
+        repr(kept_annotations(metadata.annotations)).encode(),
         f"{spec.priority} {spec.preemptionPolicy} {spec.schedulerName} {pod.status.qosClass} {spec.hostNetwork}".encode(),
         str(spec.terminationGracePeriodSeconds).encode(),
         bytes(spec.nodeSelector),
@@ -183,18 +184,18 @@ def _fingerprint(pod: wire.PodWire, infeasible: bytes) -> list[bytes]:
 
 def _shape(pod: wire.PodWire, infeasible: bool) -> PodShape:
     metadata, spec = pod.metadata, pod.spec
-    own = labels(metadata.labels, "Pod")
-    kept = kept_annotations(metadata.annotations, "Pod")
-    references = owners(metadata.ownerReferences, "Pod")
+    own = labels(metadata.labels)
+    kept = kept_annotations(metadata.annotations)
+    references = owners(metadata.ownerReferences)
     main = _requests(spec.containers, pod.status.containerStatuses, infeasible)
     init = _requests(spec.initContainers, pod.status.initContainerStatuses, infeasible)
     whole = present(spec.resources)
-    pod_level = defaulted(decode(whole, _REQUIREMENTS, "Pod")) if whole else {}
+    pod_level = defaulted(decode_part(whole, _REQUIREMENTS, "spec.resources")) if whole else {}
     extra = present(spec.overhead)
-    overhead = amounts(decode(extra, _AMOUNTS, "Pod")) if extra else {}
+    overhead = amounts(decode_part(extra, _AMOUNTS, "spec.overhead")) if extra else {}
     floor = {"cpu": DEFAULT_CPU_MILLICORES, "memory": DEFAULT_MEMORY_BYTES}
     nonzero = effective(main, init, pod_level, overhead, floor)
-    affinity = decode(raw, _AFFINITY, "Pod") if (raw := present(spec.affinity)) else wire.Affinity()
+    affinity = decode_part(raw, _AFFINITY, "spec.affinity") if (raw := present(spec.affinity)) else wire.Affinity()
     node = affinity.nodeAffinity or wire.NodeAffinity()
     required = node.requiredDuringSchedulingIgnoredDuringExecution
     near = affinity.podAffinity or wire.PodAffinity()
@@ -213,10 +214,10 @@ def _shape(pod: wire.PodWire, infeasible: bool) -> PodShape:
         qos=_enum(QosClass, pod.status.qosClass, "status.qosClass") if pod.status.qosClass else _qos(spec),
         grace_seconds=30 if spec.terminationGracePeriodSeconds is None else spec.terminationGracePeriodSeconds,
         requests=resources(effective(main, init, pod_level, overhead), pods=1),
-        nonzero_cpu_millicores=nonzero.get("cpu", 0),
-        nonzero_memory_bytes=nonzero.get("memory", 0),
+        nonzero_cpu_millicores=capped(nonzero.get("cpu", 0)),
+        nonzero_memory_bytes=capped(nonzero.get("memory", 0)),
         tolerations=_tolerations(spec),
-        node_selector=dict(sorted(decode(selector, _STRINGS, "Pod").items())) if selector else {},
+        node_selector=dict(sorted(decode_part(selector, _STRINGS, "spec.nodeSelector").items())) if selector else {},
         required_node=None if required is None else node_selector(required),
         preferred_node=tuple(
             PreferredNodeTerm(each.weight, node_term(each.preference))
@@ -229,7 +230,7 @@ def _shape(pod: wire.PodWire, infeasible: bool) -> PodShape:
         spread=_spread(spec, own),
         host_ports=_host_ports(spec),
         volumes=tuple(use for volume in spec.volumes or () if (use := _volume(volume))),
-        resource_claims=bool((claims := present(spec.resourceClaims)) and decode(claims, _ANYTHING, "Pod")),
+        resource_claims=bool((claims := present(spec.resourceClaims)) and decode_part(claims, _ANYTHING, "spec.resourceClaims")),
         images=tuple(container.image for container in spec.containers or ()),
         init_images=tuple(container.image for container in spec.initContainers or ()),
         static=_MIRROR in kept or (source is not None and source != "api") or any(owner.kind == "Node" for owner in references),
@@ -243,12 +244,18 @@ def _requests(
     result = []
     for container in containers or ():
         raw = present(container.resources)
-        wanted = defaulted(decode(raw, _REQUIREMENTS, "Pod")) if raw else {}
+        wanted = defaulted(decode_part(raw, _REQUIREMENTS, f"resources of container {container.name}")) if raw else {}
         status = known.get(container.name)
         if status is not None:
             actual_raw, allocated_raw = present(status.resources), present(status.allocatedResources)
-            actual = amounts(decode(actual_raw, _REQUIREMENTS, "Pod").requests) if actual_raw else {}
-            allocated = amounts(decode(allocated_raw, _AMOUNTS, "Pod")) if allocated_raw else {}
+            actual = (
+                amounts(decode_part(actual_raw, _REQUIREMENTS, f"status of container {container.name}").requests)
+                if actual_raw
+                else {}
+            )
+            allocated = (
+                amounts(decode_part(allocated_raw, _AMOUNTS, f"status of container {container.name}")) if allocated_raw else {}
+            )
             given = at_least(actual, allocated)
             # A resize that the node cannot grant does not count; otherwise the larger of wanted and given does.
             wanted = given if infeasible and given else at_least(wanted, given)
@@ -264,7 +271,7 @@ def _tolerations(spec: wire.PodSpec) -> tuple[Toleration, ...]:
         Toleration(
             each.key, each.operator or "Equal", each.value, _enum(TaintEffect, each.effect, "effect") if each.effect else None
         )
-        for each in decode(raw, _TOLERATIONS, "Pod")
+        for each in decode_part(raw, _TOLERATIONS, "spec.tolerations")
     )
 
 
@@ -294,7 +301,7 @@ def _spread(spec: wire.PodSpec, own: dict[str, str]) -> tuple[SpreadConstraint, 
     if not raw:
         return ()
     result = []
-    for each in decode(raw, _SPREAD, "Pod"):
+    for each in decode_part(raw, _SPREAD, "spec.topologySpreadConstraints"):
         extra: list[Requirement] = [requirement(key, "In", (own[key],)) for key in each.matchLabelKeys or () if key in own]
         if each.whenUnsatisfiable not in ("DoNotSchedule", "ScheduleAnyway"):
             raise ParseError(f"whenUnsatisfiable is {each.whenUnsatisfiable!r}, expected DoNotSchedule or ScheduleAnyway")
@@ -321,7 +328,7 @@ def _host_ports(spec: wire.PodSpec) -> tuple[HostPort, ...]:
         raw = present(container.ports)
         if not raw:
             continue
-        for port in decode(raw, _PORTS, "Pod"):
+        for port in decode_part(raw, _PORTS, f"ports of container {container.name}"):
             number = port.hostPort or (port.containerPort if spec.hostNetwork else 0)
             if number:
                 found.append(HostPort(port.hostIP or "0.0.0.0", port.protocol or "TCP", number))
@@ -351,7 +358,7 @@ def _qos(spec: wire.PodSpec) -> QosClass:
     guaranteed, anything = True, False
     for container in [*(spec.containers or ()), *(spec.initContainers or ())]:
         raw = present(container.resources)
-        required = decode(raw, _REQUIREMENTS, "Pod") if raw else wire.Requirements()
+        required = decode_part(raw, _REQUIREMENTS, f"resources of container {container.name}") if raw else wire.Requirements()
         requests, limits = amounts(required.requests), amounts(required.limits)
         for name in ("cpu", "memory"):
             if requests.get(name) or limits.get(name):

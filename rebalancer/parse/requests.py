@@ -12,13 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalancer.errors import QuantityError
-from rebalancer.model.quantity import millis, units
+from rebalancer.model.quantity import millis, parse_quantity, units
 from rebalancer.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources
 from rebalancer.parse import wire
 
 # What kube-scheduler's scores assume of a container that requests nothing (pkg/scheduler/util/pod_resources.go).
 DEFAULT_CPU_MILLICORES = 100
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
+
+# No node is as large, and sums of thousands of such amounts still fit 64 bits: whoever asks for 9E cpu breaks nothing.
+LARGEST_AMOUNT = 2**52
 
 Sums = dict[str, int]
 
@@ -35,26 +38,37 @@ class ContainerRequests:
 
 
 def amounts(values: wire.Amounts | None) -> Sums:
-    """Convert quantities: cpu to millicores, everything else to whole units; both rounded up. Raises QuantityError."""
+    """Convert quantities: cpu to millicores, everything else to whole units; both rounded up.
+
+    Raises QuantityError; negative amounts are refused, as the API server refuses them.
+    """
     result = {}
     for name, value in (values or {}).items():
         try:
-            result[name] = millis(value) if name == CPU else units(value)
+            amount = millis(value) if name == CPU else units(value)
         except QuantityError as error:
             raise QuantityError(f"{name}: {error}") from error
+        if str(value).startswith("-") and parse_quantity(str(value)) < 0:
+            raise QuantityError(f"{name}: {value!r} is negative")
+        result[name] = amount
     return result
 
 
 def resources(sums: Mapping[str, int], pods: int | None = None) -> Resources:
-    """Pack sums by name into Resources. pods: overrides the ``pods`` entry."""
+    """Pack sums by name into Resources, none above LARGEST_AMOUNT. pods: overrides the ``pods`` entry."""
     known = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
     return Resources(
-        cpu_millicores=sums.get(CPU, 0),
-        memory_bytes=sums.get(MEMORY, 0),
-        ephemeral_storage_bytes=sums.get(EPHEMERAL_STORAGE, 0),
-        pods=sums.get(PODS, 0) if pods is None else pods,
-        scalars={name: amount for name, amount in sorted(sums.items()) if name not in known},
+        cpu_millicores=capped(sums.get(CPU, 0)),
+        memory_bytes=capped(sums.get(MEMORY, 0)),
+        ephemeral_storage_bytes=capped(sums.get(EPHEMERAL_STORAGE, 0)),
+        pods=capped(sums.get(PODS, 0)) if pods is None else pods,
+        scalars={name: capped(amount) for name, amount in sorted(sums.items()) if name not in known},
     )
+
+
+def capped(amount: int) -> int:
+    """Return an amount, or the largest that is reckoned with."""
+    return min(amount, LARGEST_AMOUNT)
 
 
 def defaulted(required: wire.Requirements | None) -> Sums:

@@ -97,6 +97,8 @@ class _Reader:
 
 def scheduler_config(document: Mapping[str, Any]) -> SchedulerConfig:
     """Read a KubeSchedulerConfiguration. Raises InputError with every mistake found."""
+    if not isinstance(document, Mapping):
+        raise InputError(_SOURCE, [Mistake("$", "must be a KubeSchedulerConfiguration as a mapping")])
     reader = _Reader()
     kind, version = document.get("kind"), str(document.get("apiVersion", ""))
     if kind != "KubeSchedulerConfiguration":

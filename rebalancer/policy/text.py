@@ -6,30 +6,12 @@ the two would be lost.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
 import yaml
 
 from rebalancer.errors import Mistake, PolicyError
-
-
-class _Reader(yaml.SafeLoader):
-    """YAML as Kubernetes reads it."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key.value!r} stands twice", key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-_Reader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+from rebalancer.parse.yaml_text import yaml_documents
 
 
 def values_of_text(text: str | bytes, *, source: str) -> Any:
@@ -39,12 +21,12 @@ def values_of_text(text: str | bytes, *, source: str) -> Any:
     """
     try:
         plain = text.decode() if isinstance(text, bytes) else text
-        documents = [document for document in yaml.load_all(plain, Loader=_Reader) if document is not None]
+        documents = [document for document in yaml_documents(plain) if document is not None]
     except UnicodeDecodeError as error:
         raise PolicyError(source, [Mistake("document", "must be UTF-8 text")]) from error
     except yaml.YAMLError as error:
         raise PolicyError(source, [Mistake(*_place(error))]) from error
-    except (RecursionError, ValueError) as error:
+    except ValueError as error:
         raise PolicyError(source, [Mistake("document", "must be YAML or JSON that can be read")]) from error
     if len(documents) > 1:
         raise PolicyError(source, [Mistake("document", f"must be one document, not {len(documents)}")])
@@ -53,6 +35,8 @@ def values_of_text(text: str | bytes, *, source: str) -> Any:
 
 def _place(error: yaml.YAMLError) -> tuple[str, str]:
     mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or "it cannot be read"
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
     where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "document"
+    if isinstance(error, yaml.reader.ReaderError):
+        where = f"character {error.position + 1}"
     return where, f"must be YAML or JSON: {problem}"

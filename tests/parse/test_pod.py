@@ -219,8 +219,9 @@ def test_a_malformed_pod_is_an_error_that_names_the_field(change: dict[str, Any]
 def test_one_malformed_object_does_not_take_the_others_down() -> None:
     """It becomes a problem in words."""
     broken = {**document(), "spec": {"priority": "high"}}
-    result = parse_objects([document(), broken, {"kind": "ConfigMap"}, {"kind": "PodList", "items": [document()]}])
-    assert [pod.name for pod in result.of("Pod")] == ["p", "p"]
+    other = {**document(), "metadata": {"name": "q", "namespace": "n"}}
+    result = parse_objects([document(), broken, {"kind": "ConfigMap"}, {"kind": "PodList", "items": [other]}])
+    assert [pod.name for pod in result.of("Pod")] == ["p", "q"]
     assert len(result.problems) == 1
     assert "Pod n/p" in result.problems[0]
 
