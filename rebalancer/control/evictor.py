@@ -214,8 +214,10 @@ class Evictor:
         """Return the first candidate that may go now, or how long to wait at most. Drops those that can no longer go."""
         free_in = self._rate.wait_seconds(now)
         pause = max(self._slow.not_before - now, 0.0 if free_in is None else free_in)
-        full = len(self._settling.moves) >= self._pace.in_flight
-        wait = _LOOK_SECONDS
+        if len(self._settling.moves) >= self._pace.in_flight:
+            return None, _LOOK_SECONDS
+        if pause > 0:
+            return None, max(pause, 0.01)
         for candidate in list(pending):
             approval = candidate.approval
             if (dropped := self._drop(candidate, newest, run)) is not None:
@@ -229,13 +231,10 @@ class Evictor:
                 pending.remove(candidate)
                 self._limit(run, "0 evictions per minute")
                 continue
-            if full or pause > 0:
-                wait = max(min(wait, pause), 0.01) if pause > 0 else wait
-                continue
             if self._waits(candidate, newest, now):
                 continue
             return candidate, 0.0
-        return None, wait
+        return None, _LOOK_SECONDS
 
     def _drop(self, candidate: _Candidate, newest: Snapshot, run: Run) -> tuple[str, str] | None:
         """Return code and reason (empty: told already) where a candidate can no longer go in this run."""
