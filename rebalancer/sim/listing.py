@@ -175,7 +175,9 @@ def _page(
         extra = [key for key in gone if namespace in {None, key[0]} and (start is None or key >= start)]
         if extra:
             keys = sorted({*keys, *extra})
-        keys = [key for key in keys if key not in past or past[key] is not None]
+        new = {key for key, obj in past.items() if obj is None}
+        if new:
+            keys = [key for key in keys if key not in new]
     items: list[Object] = []
     metadata: dict[str, Any] = {"resourceVersion": str(version)}
     for index, key in enumerate(keys):
