@@ -21,7 +21,7 @@ from rebalancer.placement.arrays import Bools
 from rebalancer.placement.occupancy import BucketCache
 from rebalancer.placement.prediction import Prediction
 from rebalancer.placement.profile import SchedulerConfig
-from rebalancer.placement.reasons import Reason
+from rebalancer.placement.reasons import Reason, message
 from rebalancer.placement.view import PlacementView
 from rebalancer.strategies.view import Aim, Demand
 
@@ -45,12 +45,19 @@ class Landing:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """The scheduler's sentence about the nodes that do not fit, made when somebody reads it."""
+    """The scheduler's sentence about the nodes that do not fit, made when somebody reads it; the prediction is not kept."""
 
-    prediction: Prediction
+    nodes: int
+    complaints: Mapping[str, int]
+
+    @classmethod
+    def of(cls, prediction: Prediction) -> Misfit:
+        """Return what a prediction says of the nodes that do not fit."""
+        judgement = prediction.judgement
+        return cls(len(judgement.names), judgement.complaints())
 
     def __str__(self) -> str:
-        return self.prediction.message
+        return message(self.nodes, self.complaints)
 
 
 def demand_of(mode: PlacementMode, node_fit: bool | None) -> Demand:
@@ -158,7 +165,7 @@ class Landings:
             fits = fits & self._among(nodes)
         if fits.any():
             return None
-        return Objection("no-fit", (Misfit(self._upstream(pod) if as_upstream else self.prediction(pod)),))
+        return Objection("no-fit", (Misfit.of(self._upstream(pod) if as_upstream else self.prediction(pod)),))
 
     def _upstream(self, pod: Pod) -> Prediction:
         reduced = self._reduced.get(pod.shape)
@@ -177,7 +184,7 @@ class Landings:
         prediction = self.prediction(pod)
         if demand is Demand.IMPROVEMENT and prediction.unpredictable is None:
             if destinations is not None and not (self.takers(pod) & self._among(destinations)).any():
-                return Landing(Objection("no-fit", (Misfit(prediction),)))
+                return Landing(Objection("no-fit", (Misfit.of(prediction),)))
             return self._improvement(pod, prediction, aim, other_node=other_node)
         landing = self._fit(pod, prediction, aim, destinations)
         if not replaced:
@@ -193,7 +200,7 @@ class Landings:
             if name != pod.node and self._snapshot.nodes[name].ready and (destinations is None or name in destinations)
         ]
         if not fitting:
-            return Landing(Objection("no-fit", (Misfit(prediction),)))
+            return Landing(Objection("no-fit", (Misfit.of(prediction),)))
         scores = prediction.scores
         first: Objection | None = None
         for name in sorted(fitting, key=lambda name: (-scores.get(name, 0), name)):
@@ -205,7 +212,7 @@ class Landings:
 
     def _improvement(self, pod: Pod, prediction: Prediction, aim: Aim, *, other_node: bool) -> Landing:
         if not prediction.judgement.feasible.any():
-            return Landing(Objection("no-landing", (Misfit(prediction),)))
+            return Landing(Objection("no-landing", (Misfit.of(prediction),)))
         good = bad = 0.0
         best: str | None = None
         first: Objection | None = None

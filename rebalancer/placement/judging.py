@@ -19,7 +19,7 @@ from rebalancer.placement.node_filters import named_nodes, object_to, static_rea
 from rebalancer.placement.ports import PortUse
 from rebalancer.placement.profile import Plugin, SchedulerProfile
 from rebalancer.placement.reasons import TEXTS, Reason
-from rebalancer.placement.resources import Shortage, shortages
+from rebalancer.placement.resources import Room, Shortage
 from rebalancer.placement.scoring import FixedScores, Scores, score
 from rebalancer.placement.spread import Spread
 from rebalancer.placement.state import ClusterState
@@ -59,7 +59,25 @@ class Judgement:
             return ()
         if reason is Reason.RESOURCES:
             return tuple(shortage.text for shortage in self.shortages if shortage.nodes[node])
-        return (self.texts.get(reason, TEXTS[reason]),)
+        return (self._text(reason),)
+
+    def complaints(self) -> dict[str, int]:
+        """Return how many nodes are out, by kube-scheduler's words; one that lacks several resources counts under each."""
+        found: dict[str, int] = {}
+        for code, count in enumerate(np.bincount(self.codes).tolist()):
+            if not count or code == Reason.FITS:
+                continue
+            said = {self._text(Reason(code)): count}
+            if code == Reason.RESOURCES:
+                here = self.codes == code
+                said = {shortage.text: int((shortage.nodes & here).sum()) for shortage in self.shortages}
+            for text, nodes in said.items():
+                if nodes:
+                    found[text] = found.get(text, 0) + nodes
+        return found
+
+    def _text(self, reason: Reason) -> str:
+        return self.texts.get(reason, TEXTS[reason])
 
 
 class Judge:
@@ -78,6 +96,7 @@ class Judge:
         self._ports = PortUse(state, shape) if shape.host_ports else None
         self._volumes = VolumeRules(state, shape, profile) if shape.volumes else None
         self._fixed: FixedScores | None = None
+        self._room = Room(state, shape, profile)
 
     @property
     def spreads_hard(self) -> bool:
@@ -104,7 +123,7 @@ class Judge:
         if self._ports is not None and Plugin.NODE_PORTS in filters:
             object_to(codes, self._ports.taken(), Reason.PORTS)
         if Plugin.RESOURCES_FIT in filters:
-            lacking = shortages(state, self._shape, self._profile)
+            lacking = self._room.shortages()
             for shortage in lacking:
                 object_to(codes, shortage.nodes, Reason.RESOURCES)
         if self._volumes is not None:
@@ -120,7 +139,7 @@ class Judge:
         if scoring and int(feasible.sum()) > 1:
             if self._fixed is None:
                 self._fixed = FixedScores(state.table, self._shape, self._profile)
-            scores = score(state, self._shape, self._profile, feasible, self._fixed, self._spread, self._neighbours)
+            scores = score(state, self._profile, feasible, self._fixed, self._room, self._spread, self._neighbours)
         return Judgement(state.table.names, codes, self._candidates, lacking, texts, scores)
 
     def _ask_neighbours(self, codes: Codes) -> None:

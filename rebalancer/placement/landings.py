@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import ItemsView, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -36,19 +37,28 @@ def landing_weights(scores: Ints, sampled: int) -> Floats:
     A group of equal scores wins when one of its nodes is in the sample and no better node is; within it all are alike.
     """
     count = len(scores)
-    groups, sizes = np.unique(-scores, return_counts=True)
+    below = scores.max() - scores
+    nodes = np.bincount(below)
+    groups = np.flatnonzero(nodes)
+    sizes = nodes[groups]
     if sampled >= count:
-        return np.where(scores == -groups[0], 1.0 / sizes[0], 0.0)
-    # none[s]: the probability that no node of s given ones is in the sample.
-    left = np.arange(count, 0, -1, dtype=np.float64)
-    none = np.append(1.0, np.cumprod(np.maximum(left - sampled, 0.0) / left))
+        return np.where(below == 0, 1.0 / sizes[0], 0.0)
+    none = _none_sampled(count, sampled)
     ends = np.cumsum(sizes)
     wins = none[ends - sizes] - none[ends]
-    per_node = wins / sizes
-    weights: Floats = per_node[np.searchsorted(groups, -scores)]
+    per_node: Floats = np.zeros(len(nodes))
+    per_node[groups] = wins / sizes
+    weights: Floats = per_node[below]
     weights[weights < _NEGLIGIBLE] = 0.0
     total: float = float(weights.sum())
     return weights / total
+
+
+@lru_cache(maxsize=16)
+def _none_sampled(count: int, sampled: int) -> Floats:
+    """Return for each s the probability that no node of s given ones is in the sample."""
+    left = np.arange(count, 0, -1, dtype=np.float64)
+    return np.append(1.0, np.cumprod(np.maximum(left - sampled, 0.0) / left))
 
 
 class LandingWeights(Mapping[str, float]):

@@ -115,6 +115,4 @@ class Prediction:
     @property
     def message(self) -> str:
         """The sentence that kube-scheduler would write about the nodes that are out."""
-        judgement = self.judgement
-        out = np.flatnonzero(judgement.codes != Reason.FITS).tolist()
-        return message(len(judgement.names), (judgement.reasons(position) for position in out))
+        return message(len(self.judgement.names), self.judgement.complaints())

@@ -5,8 +5,7 @@ Source of the texts: https://github.com/kubernetes/kubernetes/tree/v1.36.2/pkg/s
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 from enum import IntEnum
 
 
@@ -67,12 +66,11 @@ TEXTS: dict[Reason, str] = {
 }
 
 
-def message(nodes: int, reasons: Iterable[tuple[str, ...]]) -> str:
+def message(nodes: int, complaints: Mapping[str, int]) -> str:
     """Return the sentence that kube-scheduler writes where no node fits.
 
-    nodes: how many there are. reasons: those of each node that was refused.
+    nodes: how many there are. complaints: what is said of how many of them.
     Source: https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/framework/types.go (FitError)
     """
-    counts = Counter(text for each in reasons for text in each)
-    parts = sorted(f"{count} {text}" for text, count in counts.items())
+    parts = sorted(f"{count} {text}" for text, count in complaints.items())
     return f"0/{nodes} nodes are available: {', '.join(parts)}." if parts else f"0/{nodes} nodes are available"

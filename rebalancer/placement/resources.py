@@ -6,6 +6,7 @@ Source: https://github.com/kubernetes/kubernetes/tree/v1.36.2/pkg/scheduler/fram
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from rebalancer.model.pod import PodShape
 from rebalancer.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from rebalancer.placement.arrays import Bools, Floats, Ints
+from rebalancer.placement.per_node import EVERYWHERE, PerNode, Where
 from rebalancer.placement.profile import SchedulerProfile, ScoringKind, ScoringStrategy
 from rebalancer.placement.state import ClusterState
 
@@ -27,21 +29,51 @@ class Shortage:
     nodes: Bools
 
 
-def shortages(state: ClusterState, shape: PodShape, profile: SchedulerProfile) -> list[Shortage]:
-    """Return what is lacking where, only for resources that are lacking somewhere."""
+class Room:
+    """What one shape meets on the nodes: what is lacking, and the two scores of what would be in use; follows the state.
+
+    balanced: None where the shape requests none of the resources that NodeResourcesBalancedAllocation looks at.
+    """
+
+    def __init__(self, state: ClusterState, shape: PodShape, profile: SchedulerProfile) -> None:
+        """Say what will be computed."""
+        self._lacking = [(text, PerNode(state, lacks)) for text, lacks in _lacks(state, shape, profile)]
+        self._fit = PerNode(state, lambda at: fit_scores(state, shape, profile.fit, at).astype(np.int16))
+        counts = any(each.wanted for each in _amounts(state, shape, profile.balanced_resources, False, EVERYWHERE))
+        self._balanced = (
+            PerNode(state, lambda at: balanced_scores(state, shape, profile, at).astype(np.int16)) if counts else None
+        )
+
+    def shortages(self) -> list[Shortage]:
+        """Return what is lacking where, only for resources that are lacking somewhere."""
+        found = [Shortage(text, nodes.get()) for text, nodes in self._lacking]
+        return [shortage for shortage in found if shortage.nodes.any()]
+
+    def fit(self) -> Ints:
+        """Return NodeResourcesFit's score of each node."""
+        return self._fit.get().astype(np.int64)
+
+    def balanced(self) -> Ints | None:
+        """Return NodeResourcesBalancedAllocation's score of each node; None where it does not score."""
+        return None if self._balanced is None else self._balanced.get().astype(np.int64)
+
+
+def _lacks(state: ClusterState, shape: PodShape, profile: SchedulerProfile) -> Iterator[tuple[str, Callable[[Where], Bools]]]:
+    """Yield for each resource that counts the words for its lack, and a function that finds it."""
     table, requests = state.table, shape.requests
-    found = [Shortage("Too many pods", state.pods + 1 > table.pods)]
+    yield "Too many pods", lambda at: state.pods[at] + 1 > table.pods[at]
     for text, wanted, used, offered in (
         ("Insufficient cpu", requests.cpu_millicores, state.cpu, table.cpu),
         ("Insufficient memory", requests.memory_bytes, state.memory, table.memory),
         ("Insufficient ephemeral-storage", requests.ephemeral_storage_bytes, state.ephemeral, table.ephemeral),
     ):
         if wanted > 0:
-            found.append(Shortage(text, used + wanted > offered))
+            yield text, lambda at, wanted=wanted, used=used, offered=offered: used[at] + wanted > offered[at]  # type: ignore[misc]
     for name, wanted in requests.scalars.items():
         if wanted and name not in profile.ignored_resources and name.partition("/")[0] not in profile.ignored_groups:
-            found.append(Shortage(f"Insufficient {name}", state.scalar(name) + wanted > table.scalar(name)))
-    return [shortage for shortage in found if shortage.nodes.any()]
+            used, offered = state.scalar(name), table.scalar(name)
+            text = f"Insufficient {name}"
+            yield text, lambda at, wanted=wanted, used=used, offered=offered: used[at] + wanted > offered[at]  # type: ignore[misc]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +91,9 @@ class _Amounts:
         return self.before + self.wanted
 
 
-def _amounts(state: ClusterState, shape: PodShape, resources: tuple[tuple[str, int], ...], defaulted: bool) -> list[_Amounts]:
+def _amounts(
+    state: ClusterState, shape: PodShape, resources: tuple[tuple[str, int], ...], defaulted: bool, at: Where
+) -> list[_Amounts]:
     """Return the resources that count in a score. defaulted: containers without requests count with 100m and 200Mi."""
     table, requests = state.table, shape.requests
     found = []
@@ -67,23 +101,23 @@ def _amounts(state: ClusterState, shape: PodShape, resources: tuple[tuple[str, i
         if name == CPU:
             before = state.nonzero_cpu if defaulted else state.cpu
             wanted = shape.nonzero_cpu_millicores if defaulted else requests.cpu_millicores
-            found.append(_Amounts(table.cpu, before, wanted, weight))
+            found.append(_Amounts(table.cpu[at], before[at], wanted, weight))
         elif name == MEMORY:
             before = state.nonzero_memory if defaulted else state.memory
             wanted = shape.nonzero_memory_bytes if defaulted else requests.memory_bytes
-            found.append(_Amounts(table.memory, before, wanted, weight))
+            found.append(_Amounts(table.memory[at], before[at], wanted, weight))
         elif name == EPHEMERAL_STORAGE:
-            found.append(_Amounts(table.ephemeral, state.ephemeral, requests.ephemeral_storage_bytes, weight))
+            found.append(_Amounts(table.ephemeral[at], state.ephemeral[at], requests.ephemeral_storage_bytes, weight))
         elif requests.amount(name):  # Extended resources that the pod does not ask for are left out.
-            found.append(_Amounts(table.scalar(name), state.scalar(name), requests.amount(name), weight))
+            found.append(_Amounts(table.scalar(name)[at], state.scalar(name)[at], requests.amount(name), weight))
     return found
 
 
-def fit_scores(state: ClusterState, shape: PodShape, strategy: ScoringStrategy) -> Ints:
-    """Return NodeResourcesFit's score of each node, 0 to 100."""
-    total: Ints = np.zeros(state.size, dtype=np.int64)
-    weights: Ints = np.zeros(state.size, dtype=np.int64)
-    for each in _amounts(state, shape, strategy.resources, defaulted=True):
+def fit_scores(state: ClusterState, shape: PodShape, strategy: ScoringStrategy, at: Where = EVERYWHERE) -> Ints:
+    """Return NodeResourcesFit's score of some nodes, 0 to 100."""
+    total: Ints = np.zeros_like(state.pods[at])
+    weights: Ints = np.zeros_like(total)
+    for each in _amounts(state, shape, strategy.resources, True, at):
         offered = each.offered > 0
         capacity = np.maximum(each.offered, 1)
         after = each.after
@@ -121,16 +155,12 @@ def _broken_line(points: tuple[tuple[int, int], ...]) -> Ints:
     return np.array(scores, dtype=np.int64)
 
 
-def balanced_scores(state: ClusterState, shape: PodShape, profile: SchedulerProfile) -> Ints | None:
-    """Return NodeResourcesBalancedAllocation's score: how far the pod evens out the shares in use.
-
-    None where the pod requests none of the resources: then the plugin does not score.
-    """
-    amounts = _amounts(state, shape, profile.balanced_resources, defaulted=False)
-    if not any(each.wanted for each in amounts):
-        return None
-    after = _evenness([(each.offered, each.after) for each in amounts], state.size)
-    before = _evenness([(each.offered, each.before) for each in amounts], state.size)
+def balanced_scores(state: ClusterState, shape: PodShape, profile: SchedulerProfile, at: Where = EVERYWHERE) -> Ints:
+    """Return NodeResourcesBalancedAllocation's score of some nodes: how far the pod evens out the shares in use."""
+    amounts = _amounts(state, shape, profile.balanced_resources, False, at)
+    size = len(amounts[0].offered)
+    after = _evenness([(each.offered, each.after) for each in amounts], size)
+    before = _evenness([(each.offered, each.before) for each in amounts], size)
     half = MAX_SCORE // 2
     return half + np.trunc((half + after - before) / 2).astype(np.int64)
 

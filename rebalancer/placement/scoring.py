@@ -16,7 +16,7 @@ from rebalancer.placement.arrays import Bools, Ints
 from rebalancer.placement.node_filters import preferred_weights, unwelcome_taints
 from rebalancer.placement.node_table import NodeTable
 from rebalancer.placement.profile import Plugin, SchedulerProfile
-from rebalancer.placement.resources import balanced_scores, fit_scores
+from rebalancer.placement.resources import Room
 from rebalancer.placement.spread import Spread
 from rebalancer.placement.state import ClusterState
 
@@ -51,10 +51,10 @@ class FixedScores:
 
 def score(
     state: ClusterState,
-    shape: PodShape,
     profile: SchedulerProfile,
     feasible: Bools,
     fixed: FixedScores,
+    room: Room,
     spread: Spread,
     neighbours: Neighbours,
 ) -> Scores:
@@ -68,9 +68,9 @@ def score(
         elif plugin is Plugin.NODE_AFFINITY:
             raw = None if fixed.preferred is None else _of_highest(fixed.preferred, feasible, reverse=False)
         elif plugin is Plugin.RESOURCES_FIT:
-            raw = fit_scores(state, shape, profile.fit)
+            raw = room.fit()
         elif plugin is Plugin.BALANCED_ALLOCATION:
-            raw = balanced_scores(state, shape, profile)
+            raw = room.balanced()
         elif plugin is Plugin.TOPOLOGY_SPREAD:
             raw = spread.scores(feasible)
         elif plugin is Plugin.INTER_POD_AFFINITY:

@@ -47,6 +47,14 @@ class Spread:
         self._counts = {each: state.count_live(shape.namespace, each.selector) for each in constraints}
         self._all_hard = _all_present(state, self.hard)
         self._all_soft = _all_present(state, self.soft)
+        self._hard_domains = {each: self._domains(each) for each in self.hard}
+
+    def _domains(self, constraint: SpreadConstraint) -> tuple[Bools, Bools]:
+        """Return which nodes count for a hard constraint, and which topology values they have."""
+        codes = self._state.table.column(constraint.topology_key).codes
+        here = self._eligible[constraint] & self._all_hard
+        exists = np.bincount(codes[here], minlength=int(codes.max(initial=-1)) + 1) > 0
+        return here, exists
 
     def _included(self, constraint: SpreadConstraint) -> Bools:
         """Return which nodes count in a constraint's domains (nodeAffinityPolicy, nodeTaintsPolicy)."""
@@ -65,10 +73,8 @@ class Spread:
         skewed = np.zeros(self._state.size, dtype=np.bool_)
         for constraint in self.hard:
             codes = self._state.table.column(constraint.topology_key).codes
-            here = self._eligible[constraint] & self._all_hard
-            domains = int(codes.max(initial=-1)) + 1
-            sums = np.bincount(codes[here], self._counts[constraint].per_node[here], domains)
-            exists = np.bincount(codes[here], minlength=domains) > 0
+            here, exists = self._hard_domains[constraint]
+            sums = self._counts[constraint].by_domain(codes, here, len(exists))
             lowest = float(sums[exists].min()) if exists.any() else math.inf
             if int(exists.sum()) < (constraint.min_domains or 1):
                 lowest = 0.0
@@ -88,17 +94,16 @@ class Spread:
         raw: Floats = np.zeros(self._state.size)
         for constraint in self.soft:
             codes = table.column(constraint.topology_key).codes
-            counts = self._counts[constraint].per_node
             if constraint.topology_key == HOSTNAME:
                 weight = math.log(int(scored.sum()) + 2)
-                share = counts * weight + float(constraint.max_skew - 1)
+                share = self._counts[constraint].per_node * weight + float(constraint.max_skew - 1)
             else:
                 domains = int(codes.max(initial=-1)) + 1
-                weight = math.log(len(np.unique(codes[scored])) + 2)
+                weight = math.log(int(np.count_nonzero(np.bincount(codes[scored] + 1))) + 2)
                 here = self._eligible[constraint] & (codes >= 0)
                 if self.demanding:
                     here &= self._all_soft
-                sums = np.bincount(codes[here], counts[here], domains)
+                sums = self._counts[constraint].by_domain(codes, here, domains)
                 share = np.append(sums, 0.0)[codes] * weight + float(constraint.max_skew - 1)
             raw = raw + np.where(codes >= 0, share, 0.0)
         rounded = np.trunc(raw).astype(np.int64)

@@ -15,7 +15,7 @@ from rebalancer.model.pod import AffinityTerm, PodShape
 from rebalancer.model.selector import LabelSelector
 from rebalancer.model.snapshot import Snapshot
 from rebalancer.model.workload import Workload
-from rebalancer.placement.arrays import Ints
+from rebalancer.placement.arrays import Bools, Domains, Floats, Ints
 from rebalancer.placement.occupancy import BucketCache, ShapeIndex, reached
 
 
@@ -70,12 +70,21 @@ class PodCount:
         counts[list(self._sparse)] = list(self._sparse.values())
         return counts
 
+    def by_domain(self, codes: Domains, counted: Bools, domains: int) -> Floats:
+        """Return the sum of each domain. codes: each node's domain. counted: the nodes that count, all with one."""
+        if self._dense is not None:
+            return np.bincount(codes[counted], self._dense[counted], domains).astype(np.float64)
+        nodes = np.array(list(self._sparse), dtype=np.int64)
+        pods = np.array(list(self._sparse.values()), dtype=np.int64)
+        here = counted[nodes]
+        return np.bincount(codes[nodes[here]], pods[here], domains).astype(np.float64)
+
 
 class ClusterState:
     """The mutable picture of one run.
 
     table: what the nodes are. cpu, memory, ephemeral, pods, nonzero_cpu, nonzero_memory: what is in use on each.
-    version: differs whenever anything differs.
+    version: differs whenever anything differs. touched: the nodes on which something in use has changed, in that order.
     """
 
     def __init__(self, snapshot: Snapshot, cache: BucketCache | None = None) -> None:
@@ -95,6 +104,7 @@ class ClusterState:
             for name, amount in amounts.items():
                 self.scalar(name)[self.table.index[node]] = amount
         self.version = 0
+        self.touched: list[int] = []
         self._last_version = 0
         self._changes: dict[PodShape, dict[int, list[int]]] = {}
         self._moved = ShapeIndex()
@@ -127,6 +137,7 @@ class ClusterState:
         self.memory[node] += pods * requests.memory_bytes
         self.ephemeral[node] += pods * requests.ephemeral_storage_bytes
         self.pods[node] += pods
+        self.touched.append(node)
         self.nonzero_cpu[node] += pods * shape.nonzero_cpu_millicores
         self.nonzero_memory[node] += pods * shape.nonzero_memory_bytes
         for name, amount in requests.scalars.items():
