@@ -36,10 +36,11 @@ def kin_of(shape: PodShape) -> Kin:
 
 
 class Group:
-    """The pods of one kin that may be moved, by node."""
+    """The pods of one kin that may be moved, by node. shapes: all of the kin."""
 
-    def __init__(self, kin: Kin) -> None:
+    def __init__(self, kin: Kin, shapes: Sequence[PodShape]) -> None:
         self.kin = kin
+        self.shapes = shapes
         self.by_node: dict[str, list[Pod]] = {}
 
     def size(self) -> int:
@@ -72,7 +73,7 @@ def movable_groups(view: View, args: Args) -> list[Group]:
     for kin, shapes in families.items():
         if not is_crowded(view, shapes):
             continue
-        group = Group(kin)
+        group = Group(kin, shapes)
         for shape in shapes:
             for name, pods in view.where(shape).items():
                 if name in listed:
@@ -98,7 +99,7 @@ def is_crowded(view: View, shapes: Sequence[PodShape]) -> bool:
 
 def screened(view: View, group: Group) -> Group:
     """Return the group with only the pods that the evictor lets go."""
-    kept = Group(group.kin)
+    kept = Group(group.kin, group.shapes)
     for name, pods in group.by_node.items():
         movable = [pod for pod in pods if view.screen(pod) is None]
         if movable:
@@ -106,34 +107,40 @@ def screened(view: View, group: Group) -> Group:
     return kept
 
 
-def target_nodes(view: View, shapes: Iterable[PodShape]) -> set[str]:
-    """Return the nodes that the shapes could use by taints, nodeSelector and affinity; a shape with a single one does not count.
+class Targets:
+    """The nodes that shapes could use by taints, nodeSelector and affinity, worked out once for alike shapes."""
 
-    Where a fit is demanded, nodes that cannot take the shape now and hold none of it do not count either (F20).
-    """
-    targets: set[str] = set()
-    seen: set[tuple[object, ...]] = set()
-    for shape in shapes:
+    def __init__(self, view: View) -> None:
+        self._nodes = view.nodes
+        self._known: dict[tuple[object, ...], frozenset[str]] = {}
+
+    def of(self, shapes: Iterable[PodShape]) -> frozenset[str]:
+        """Return the nodes that one of the shapes could use; a shape with a single node does not count."""
+        found: frozenset[str] = frozenset()
+        for shape in shapes:
+            matching = self._matching(shape)
+            if len(matching) > 1 and not matching <= found:
+                found = matching | found
+        return found
+
+    def _matching(self, shape: PodShape) -> frozenset[str]:
         key = (shape.tolerations, tuple(sorted(shape.node_selector.items())), shape.required_node)
-        if key in seen:
-            continue
-        seen.add(key)
-        matching = [
-            node.name for node in view.nodes if untolerated(shape, node.taints) is None and is_required_match(shape, node)
-        ]
-        if len(matching) > 1:
-            targets.update(matching)
-    return targets
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = frozenset(
+                node.name for node in self._nodes if untolerated(shape, node.taints) is None and is_required_match(shape, node)
+            )
+        return known
 
 
-def usable(view: View, group: Group, targets: set[str]) -> set[str]:
-    """Return the targets that hold a pod of the group or can take one more."""
+def usable(view: View, group: Group, targets: frozenset[str]) -> frozenset[str]:
+    """Return the targets that hold a pod of the group or can take one more; full ones do not count (F20)."""
     pods = [pod for pods in group.by_node.values() if len(pods) > 1 for pod in pods]
     one_of_each = {pod.shape: pod for pod in pods}.values()
-    free: set[str] = set()
+    free: frozenset[str] = frozenset(group.by_node)
     for pod in one_of_each:
         free |= view.fitting(pod)
-    return {name for name in targets if name in group.by_node or name in free}
+    return targets & free
 
 
 def dearest_first(pods: Iterable[Pod]) -> list[Pod]:
@@ -142,10 +149,10 @@ def dearest_first(pods: Iterable[Pod]) -> list[Pod]:
     return sorted(by_age, key=lambda pod: rank(pod.shape), reverse=True)
 
 
-def spread_group(view: View, group: Group) -> bool:
+def spread_group(view: View, group: Group, nodes: Targets) -> bool:
     """Ask for what is above the share on each node; return False once the run is over."""
     movable = screened(view, group)
-    targets = target_nodes(view, movable.duplicated_shapes())
+    targets = nodes.of(movable.duplicated_shapes())
     if view.demand is not Demand.NOTHING:
         targets = usable(view, movable, targets)
     if len(targets) < 2:
@@ -158,12 +165,12 @@ def spread_group(view: View, group: Group) -> bool:
         for pod in reversed(pods):
             if excess <= 0:
                 break
-            count = count_on(view, group.kin, name)
+            count = count_on(view, group, name)
             if view.demand is Demand.IMPROVEMENT and count < 2:
                 break
             owner = "/".join(group.kin.owners[0])
             reason = f"{count} pods of {owner} are on node {name}, its share over {len(targets)} nodes is {share}"
-            verdict = view.ask(pod, reason, Aim(_judge(view, group.kin, count)))
+            verdict = view.ask(pod, reason, Aim(_judge(view, group, count)))
             if verdict.ends_run:
                 return False
             if verdict.ends_node:
@@ -173,14 +180,15 @@ def spread_group(view: View, group: Group) -> bool:
     return True
 
 
-def count_on(view: View, kin: Kin, node: str) -> int:
+def count_on(view: View, group: Group, node: str) -> int:
     """Return how many live pods of the kin are on a node, those that may not be moved included."""
-    return sum(len(pods) for shape, pods in view.live(node).items() if shape.owners and kin_of(shape) == kin)
+    live = view.live(node)
+    return sum(len(live.get(shape, ())) for shape in group.shapes)
 
 
-def _judge(view: View, kin: Kin, here: int) -> Callable[[str], Objection | None]:
+def _judge(view: View, group: Group, here: int) -> Callable[[str], Objection | None]:
     def judge(landing: str) -> Objection | None:
-        there = count_on(view, kin, landing)
+        there = count_on(view, group, landing)
         return None if there + 1 < here else Objection("same-owner-there", (landing, there, here))
 
     return judge
@@ -188,8 +196,9 @@ def _judge(view: View, kin: Kin, here: int) -> Callable[[str], Objection | None]
 
 def propose(view: View, args: Args) -> None:
     """Spread each group that is crowded somewhere."""
+    nodes = Targets(view)
     for group in movable_groups(view, args):
-        if not spread_group(view, group):
+        if not spread_group(view, group, nodes):
             return
 
 

@@ -7,6 +7,7 @@ where some landing lowers the violations of all of the pod's constraints togethe
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
 
 from rebalancer.eligibility.objection import Objection
@@ -15,11 +16,36 @@ from rebalancer.model.trigger import TriggerKind
 from rebalancer.strategies.arguments import DO_NOT_SCHEDULE, SCHEDULE_ANYWAY
 from rebalancer.strategies.arguments import RemovePodsViolatingTopologySpreadConstraintArgs as Args
 from rebalancer.strategies.label_index import LabelIndex
-from rebalancer.strategies.order import rank
+from rebalancer.strategies.order import ShapeRank, rank
 from rebalancer.strategies.scope import in_scope
 from rebalancer.strategies.topology_balance import surplus
 from rebalancer.strategies.topology_groups import Group, KnownDomains, Outlook, groups_of
 from rebalancer.strategies.view import Aim, Demand, Strategy, Verdict, View
+
+
+class Excess:
+    """One group with what still has to leave its domains. average: of its domains when the strategy began."""
+
+    def __init__(self, group: Group) -> None:
+        self.group = group
+        self.average = group.average()
+        self.leaving: dict[str, int] = {}
+        if group.upheld and not group.is_even():
+            sizes = {name: group.count(name) for name in group.domains.names}
+            self.leaving = surplus(sizes, group.constraint.max_skew, group.constraint.min_domains)
+        self._receivers: frozenset[str] | None = None
+
+    @property
+    def receivers(self) -> frozenset[str]:
+        """The nodes of domains that were below average when somebody first asked."""
+        if self._receivers is None:
+            small = {name for name in self.group.domains.names if self.group.count(name) < self.average}
+            self._receivers = frozenset(name for name, domain in self.group.domains.of.items() if domain in small)
+        return self._receivers
+
+    def wants_away(self, node: str) -> bool:
+        """Tell whether a pod should leave that node's domain."""
+        return bool(self.leaving) and self.leaving.get(self.group.domains.of.get(node, ""), 0) > 0
 
 
 class NamespaceSpread:
@@ -29,24 +55,31 @@ class NamespaceSpread:
         self.view = view
         self.args = args
         self.groups = groups
-        self.leaving: list[dict[str, int]] = []
-        self.average: list[float] = []
-        for group in groups:
-            constraint, wanted = group.constraint, {}
-            if group.upheld and not group.is_even():
-                sizes = {name: group.count(name) for name in group.domains.names}
-                wanted = surplus(sizes, constraint.max_skew, constraint.min_domains)
-            self.leaving.append(wanted)
-            self.average.append(group.average())
+        self.excesses = [Excess(group) for group in groups]
+        self._carried: dict[PodShape, list[Excess]] = {}
+        self._counting: dict[PodShape, list[Excess]] = {}
+        for excess in self.excesses:
+            for shape in excess.group.members:
+                self._carried.setdefault(shape, []).append(excess)
+            for shape in excess.group.counted:
+                self._counting.setdefault(shape, []).append(excess)
 
     def run(self) -> Verdict:
-        """Ask for pods until every surplus has left or nobody else can; return the verdict that ended the run, if one did."""
-        candidates = self.candidates()
+        """Ask for pods until every surplus has left or nobody else can; return the verdict that ended the run, if one did.
+
+        Who would mend most constraints goes first. What a pod mends only shrinks as others go, so an entry that has become
+        smaller is put back.
+        """
+        waiting = [(-self._needs(pod), self._order(pod), pod) for pod in self.candidates()]
+        heapq.heapify(waiting)
         full: set[str] = set()
-        while candidates:
-            pod = min(candidates, key=self._order)
-            candidates.remove(pod)
-            if pod.node in full or not self._needs(pod):
+        while waiting:
+            asked, order, pod = heapq.heappop(waiting)
+            needs = self._needs(pod)
+            if pod.node in full or not needs:
+                continue
+            if -asked != needs:
+                heapq.heappush(waiting, (-needs, order, pod))
                 continue
             verdict = self._try(pod)
             if verdict.ends_run:
@@ -58,34 +91,34 @@ class NamespaceSpread:
     def candidates(self) -> list[Pod]:
         """Return the pods that carry an upheld constraint and are in a domain with a surplus."""
         found: dict[str, Pod] = {}
-        for group, leaving in zip(self.groups, self.leaving, strict=True):
-            for shape in group.members if leaving else ():
+        for excess in self.excesses:
+            for shape in excess.group.members if excess.leaving else ():
                 for name, pods in self.view.where(shape).items():
-                    if group.domains.of.get(name) in leaving:
+                    if excess.wants_away(name):
                         found.update((pod.uid, pod) for pod in pods)
         return list(found.values())
 
     def _needs(self, pod: Pod) -> int:
         """Return how many constraints that the pod carries would have it leave."""
         node = pod.node or ""
-        return sum(
-            1
-            for group, leaving in zip(self.groups, self.leaving, strict=True)
-            if pod.shape in group.members and leaving.get(group.domains.of.get(node, ""), 0) > 0
-        )
+        return sum(excess.wants_away(node) for excess in self._carried[pod.shape])
 
-    def _order(self, pod: Pod) -> tuple[int, bool, object, str, str]:
+    def _order(self, pod: Pod) -> tuple[bool, ShapeRank, str, str]:
         shape = pod.shape
         tied = bool(shape.node_selector or shape.required_node or shape.affinity or shape.anti_affinity)
-        return (-self._needs(pod), tied, rank(shape), pod.name, pod.uid)
+        return (tied, rank(shape), pod.name, pod.uid)
 
     def _try(self, pod: Pod) -> Verdict:
         objection = self.view.filter(pod) or self._misfit(pod)
         if objection is not None:
             self.view.refuse(pod, objection)
             return Verdict(objection)
-        carried = [group for group in self.groups if pod.shape in group.members and (group.upheld or group.constraint.hard)]
-        outlooks = [(group, Outlook(group, pod.node or "")) for group in carried if pod.shape in group.counted]
+        carried = [excess.group for excess in self._carried[pod.shape]]
+        outlooks = [
+            (group, Outlook(group, pod.node or ""))
+            for group in carried
+            if pod.shape in group.counted and (group.upheld or group.constraint.hard)
+        ]
         now = sum(outlook.now for group, outlook in outlooks if group.upheld)
         if self.view.demand is Demand.NOTHING and len(outlooks) > 1 and not self._somewhere_better(outlooks, now):
             objection = Objection("no-spread-gain", (now,))
@@ -107,12 +140,9 @@ class NamespaceSpread:
         """Return why the pod fits no node of a domain below average, where that is asked for."""
         if not self.args.topology_balance_node_fit:
             return None
-        names: dict[str, None] = {}
-        for group, average, leaving in zip(self.groups, self.average, self.leaving, strict=True):
-            if pod.shape in group.members and leaving:
-                names.update((name, None) for name, domain in group.domains.of.items() if group.count(domain) < average)
-        why = self.view.fits_elsewhere(pod, names)
-        return Objection("topology-node-fit", (str(why),)) if why is not None else None
+        concerned = [excess.receivers for excess in self._carried[pod.shape] if excess.leaving]
+        why = self.view.fits_elsewhere(pod, concerned[0] if len(concerned) == 1 else frozenset().union(*concerned))
+        return Objection("topology-node-fit", (why,)) if why is not None else None
 
     def _somewhere_better(self, outlooks: list[tuple[Group, Outlook]], now: int) -> bool:
         """Tell whether on some node every hard constraint holds and the violations in all are fewer."""
@@ -126,34 +156,34 @@ class NamespaceSpread:
 
     def _is_receiver(self, pod: Pod, landing: str) -> bool:
         """Tell whether a landing is in a domain that the arithmetic fills from the pod's."""
-        for group, average in zip(self.groups, self.average, strict=True):
-            if pod.shape in group.members and group.upheld:
+        for excess in self._carried[pod.shape]:
+            group = excess.group
+            if group.upheld:
                 there, here = group.domains.of.get(landing), group.domains.of.get(pod.node or "")
                 if there is None or here is None:
                     return False
-                return group.count(there) < average and group.count(there) + 1 < group.count(here)
+                return group.count(there) < excess.average and group.count(there) + 1 < group.count(here)
         return False
 
     def _moved(self, pod: Pod, landing: str | None) -> None:
         node = pod.node or ""
-        for group, leaving in zip(self.groups, self.leaving, strict=True):
-            if pod.shape not in group.counted:
-                continue
-            group.left(node)
-            domain = group.domains.of.get(node, "")
-            if leaving.get(domain, 0) > 0:
-                leaving[domain] -= 1
+        for excess in self._counting.get(pod.shape, ()):
+            excess.group.left(node)
+            domain = excess.group.domains.of.get(node, "")
+            if excess.leaving.get(domain, 0) > 0:
+                excess.leaving[domain] -= 1
             if landing is not None:
-                group.joined(landing)
+                excess.group.joined(landing)
             else:
                 # Nobody looked where it goes: the scheduler would take the smallest domain.
-                group.joined_smallest()
+                excess.group.joined_smallest()
 
     def _reason(self, pod: Pod) -> str:
         parts = []
-        for group in self.groups:
+        for excess in self._carried[pod.shape]:
+            group = excess.group
             domain = group.domains.of.get(pod.node or "")
-            if domain is not None and group.upheld and pod.shape in group.members:
+            if domain is not None and group.upheld:
                 parts.append(
                     f"{group.count(domain)} pods in {group.constraint.topology_key} {domain}, {group.smallest()} in the "
                     f"smallest domain, maxSkew {group.constraint.max_skew}"
