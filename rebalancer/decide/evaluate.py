@@ -19,6 +19,16 @@ from rebalancer.strategies.catalogue import STRATEGIES
 
 _FEWEST_NODES = 2
 
+PRECEDENCE = (
+    "RemovePodsViolatingNodeTaints",
+    "RemovePodsViolatingNodeAffinity",
+    "RemovePodsViolatingTopologySpreadConstraint",
+    "RemoveDuplicates",
+    "LowNodeUtilization",
+    "HighNodeUtilization",
+)
+"""Where improvement is demanded, a strategy here never undoes what one before it keeps, so that no two go on for ever."""
+
 Failed = Callable[[str, str, Exception], None]
 
 
@@ -71,6 +81,11 @@ def decide(
     if few and not policy.single_node:
         record.note(f"{len(run.nodes)} Ready nodes within the policy's nodeSelector, at least {_FEWEST_NODES} are needed")
         return run
+    keepers = {
+        (profile.name, use.name): strategy.keeps(RunView(run, profile, use.name), use.args)
+        for profile, use in policy.uses()
+        if (strategy := STRATEGIES.get(use.name)) is not None and strategy.keeps is not None
+    }
     for profile, use in policy.uses():
         strategy = STRATEGIES.get(use.name)
         if strategy is None:
@@ -79,7 +94,8 @@ def decide(
             record.note(f"{use.name}: skipped, fewer than {_FEWEST_NODES} Ready nodes")
         else:
             try:
-                strategy.propose(RunView(run, profile, use.name), use.args)
+                respected = [keeper for (_, name), keeper in keepers.items() if name in _before(use.name)]
+                strategy.propose(RunView(run, profile, use.name, respected), use.args)
             except BrokenInvariant:
                 raise
             except Exception as error:
@@ -87,3 +103,8 @@ def decide(
                     raise
                 failed(profile.name, use.name, error)
     return run
+
+
+def _before(name: str) -> tuple[str, ...]:
+    """Return the strategies that come before this one in PRECEDENCE; none for one that is not in it."""
+    return PRECEDENCE[: PRECEDENCE.index(name)] if name in PRECEDENCE else ()

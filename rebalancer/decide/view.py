@@ -6,6 +6,7 @@ The order of an answer: the evictor's rules, what the guards protect, limits, bu
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import compress
 
 from rebalancer.decide import workloads
@@ -22,7 +23,7 @@ from rebalancer.model.plan import NodeClass, PlacementMode
 from rebalancer.model.pod import Pod, PodShape
 from rebalancer.model.resources import Resources
 from rebalancer.policy import Policy, Profile
-from rebalancer.strategies.view import ANYWHERE, Aim, Demand, Scope, Verdict
+from rebalancer.strategies.view import ANYWHERE, Aim, Demand, Keeper, Scope, Verdict
 
 
 class Run:
@@ -80,8 +81,10 @@ class Run:
 class RunView:
     """The View of one strategy of one profile; see ``strategies.view``."""
 
-    def __init__(self, run: Run, profile: Profile, strategy: str) -> None:
+    def __init__(self, run: Run, profile: Profile, strategy: str, keepers: Sequence[Keeper] = ()) -> None:
+        """See a run. keepers: of strategies whose work this one must not undo."""
         self._run = run
+        self._keepers = keepers
         self._world = run.world
         self._profile = profile
         self._strategy = strategy
@@ -165,7 +168,7 @@ class RunView:
             if barred[1] is not Scope.POD:
                 run.record.note(str(barred[0]))
             return self._refused(pod, *barred)
-        landing = self._landing(pod, aim)
+        landing = self._landing(pod, self._kept(pod, aim))
         if landing.note is not None:
             run.record.note(landing.note)
         if landing.objection is not None:
@@ -224,6 +227,23 @@ class RunView:
             return limit
         objection = run.account.objection(pod) if run.account is not None else None
         return (objection, Scope.POD) if objection is not None else None
+
+    def _kept(self, pod: Pod, aim: Aim) -> Aim:
+        """Return the aim with what strategies of higher precedence would undo added to it."""
+        if self._demand is not Demand.IMPROVEMENT or aim.forced:
+            return aim
+        keeping = [kept for keeper in self._keepers if (kept := keeper(pod)) is not None]
+        if not keeping:
+            return aim
+        own = aim.judge
+
+        def judge(landing: str) -> Objection | None:
+            objection = own(landing) if own is not None else None
+            if objection is None and landing != pod.node:
+                objection = next((found for kept in keeping if (found := kept(landing)) is not None), None)
+            return objection
+
+        return replace(aim, judge=judge)
 
     def _landing(self, pod: Pod, aim: Aim) -> Landing:
         return self._run.landings.judge(pod, aim, self._demand, self._destinations, other_node=bool(self._node_fit))

@@ -18,7 +18,7 @@ from rebalancer.strategies.node_affinity import is_required_match
 from rebalancer.strategies.order import rank
 from rebalancer.strategies.scope import in_scope, owner_kinds
 from rebalancer.strategies.taints import untolerated
-from rebalancer.strategies.view import Aim, Demand, Strategy, View
+from rebalancer.strategies.view import Aim, Demand, Keeper, LandingJudge, Strategy, View
 
 
 class Kin(NamedTuple):
@@ -202,10 +202,44 @@ def propose(view: View, args: Args) -> None:
             return
 
 
+def keeps(view: View, args: Args) -> Keeper:
+    """Keep pods from nodes that would have more of the same owner than their own node has."""
+    looks_at = in_scope(args.namespaces)
+    families: dict[Kin, list[PodShape]] = {}
+    known: dict[PodShape, Group | None] = {}
+
+    def group_of(shape: PodShape) -> Group | None:
+        if shape not in known:
+            kinds = owner_kinds(shape)
+            spared = not kinds or not looks_at(shape) or any(kind in args.exclude_owner_kinds for kind in kinds)
+            if not families:
+                for namespace in view.namespaces():
+                    for each in view.shapes(namespace):
+                        families.setdefault(kin_of(each), []).append(each)
+            kin = kin_of(shape)
+            known[shape] = None if spared else Group(kin, families.get(kin, []))
+        return known[shape]
+
+    def keeper(pod: Pod) -> LandingJudge | None:
+        group = group_of(pod.shape)
+        if group is None:
+            return None
+        here = count_on(view, group, pod.node or "")
+
+        def judge(landing: str) -> Objection | None:
+            there = count_on(view, group, landing) + 1
+            return Objection("undone-duplicates", (landing, there, here)) if there > max(here, 1) else None
+
+        return judge
+
+    return keeper
+
+
 STRATEGY = Strategy(
     "RemoveDuplicates",
     Args,
     "balance",
     frozenset({TriggerKind.TICK, TriggerKind.NODE_JOINED, TriggerKind.NODE_CHANGED}),
     propose,
+    keeps,
 )

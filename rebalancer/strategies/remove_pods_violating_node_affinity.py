@@ -16,7 +16,7 @@ from rebalancer.strategies.arguments import RemovePodsViolatingNodeAffinityArgs 
 from rebalancer.strategies.node_affinity import is_required_match, preferred_weight
 from rebalancer.strategies.order import cheapest_first
 from rebalancer.strategies.scope import in_scope
-from rebalancer.strategies.view import Aim, Demand, Strategy, Verdict, View
+from rebalancer.strategies.view import Aim, Demand, Keeper, LandingJudge, Strategy, Verdict, View
 
 
 def ask_required(view: View, pod: Pod) -> Verdict:
@@ -27,7 +27,7 @@ def ask_required(view: View, pod: Pod) -> Verdict:
         if objection is not None:
             view.refuse(pod, objection)
             return Verdict(objection)
-    return view.ask(pod, "its node does not match its required node affinity or nodeSelector", Aim())
+    return view.ask(pod, "its node does not match its required node affinity or nodeSelector", Aim(forced=True))
 
 
 def ask_preferred(view: View, pod: Pod, weights: dict[str, int]) -> Verdict | None:
@@ -78,10 +78,30 @@ def _concerns(shape: PodShape, kind: str, node: Node) -> bool:
     return bool(shape.node_selector or shape.required_node) and not is_required_match(shape, node)
 
 
+def keeps(view: View, args: Args) -> Keeper:
+    """Keep pods from nodes that they would rather have less than their own, where preferred affinity is upheld."""
+    looks_at = in_scope(args.namespaces, args.label_selector)
+    upheld = PREFERRED_NODE_AFFINITY in args.node_affinity_type
+
+    def keeper(pod: Pod) -> LandingJudge | None:
+        if not upheld or not pod.shape.preferred_node or not looks_at(pod.shape):
+            return None
+        here = preferred_weight(pod.shape, view.node(pod.node or ""))
+
+        def judge(landing: str) -> Objection | None:
+            there = preferred_weight(pod.shape, view.node(landing))
+            return Objection("undone-affinity", (landing, there, here)) if there < here else None
+
+        return judge
+
+    return keeper
+
+
 STRATEGY = Strategy(
     "RemovePodsViolatingNodeAffinity",
     Args,
     "deschedule",
     frozenset({TriggerKind.TICK, TriggerKind.NODE_CHANGED, TriggerKind.NODE_JOINED}),
     propose,
+    keeps,
 )

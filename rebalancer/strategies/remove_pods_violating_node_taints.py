@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from rebalancer.eligibility.objection import Objection
 from rebalancer.model.node import Node, Taint, TaintEffect
-from rebalancer.model.pod import PodShape
+from rebalancer.model.pod import Pod, PodShape
 from rebalancer.model.trigger import TriggerKind
 from rebalancer.strategies.arguments import RemovePodsViolatingNodeTaintsArgs as Args
 from rebalancer.strategies.order import cheapest_first
 from rebalancer.strategies.scope import in_scope
 from rebalancer.strategies.taints import untolerated
-from rebalancer.strategies.view import Aim, Strategy, View
+from rebalancer.strategies.view import Aim, Keeper, LandingJudge, Strategy, View
 
 NODE_CONTROLLER_PREFIX = "node.kubernetes.io/"
 
@@ -67,10 +67,29 @@ def propose(view: View, args: Args) -> None:
                 break
 
 
+def keeps(view: View, args: Args) -> Keeper:
+    """Keep pods off nodes with taints that they do not tolerate and that are upheld."""
+    looks_at = in_scope(args.namespaces, args.label_selector)
+    effects = frozenset({TaintEffect.NO_SCHEDULE, TaintEffect.PREFER_NO_SCHEDULE})
+
+    def keeper(pod: Pod) -> LandingJudge | None:
+        if not args.include_prefer_no_schedule or not looks_at(pod.shape):
+            return None
+
+        def judge(landing: str) -> Objection | None:
+            there = untolerated(pod.shape, upheld(view.node(landing), args), effects)
+            return Objection("undone-taint", (landing, there)) if there is not None else None
+
+        return judge
+
+    return keeper
+
+
 STRATEGY = Strategy(
     "RemovePodsViolatingNodeTaints",
     Args,
     "deschedule",
     frozenset({TriggerKind.TICK, TriggerKind.NODE_CHANGED, TriggerKind.NODE_JOINED, TriggerKind.POD_CHANGED}),
     propose,
+    keeps,
 )

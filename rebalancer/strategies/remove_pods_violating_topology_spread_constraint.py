@@ -19,8 +19,8 @@ from rebalancer.strategies.label_index import LabelIndex
 from rebalancer.strategies.order import ShapeRank, rank
 from rebalancer.strategies.scope import in_scope
 from rebalancer.strategies.topology_balance import surplus
-from rebalancer.strategies.topology_groups import Group, KnownDomains, Outlook, groups_of
-from rebalancer.strategies.view import Aim, Demand, Strategy, Verdict, View
+from rebalancer.strategies.topology_groups import Group, KnownDomains, Outlook, group_for, groups_of
+from rebalancer.strategies.view import Aim, Demand, Keeper, LandingJudge, Strategy, Verdict, View
 
 
 class Excess:
@@ -207,10 +207,32 @@ def propose(view: View, args: Args) -> None:
             return
 
 
+def keeps(view: View, args: Args) -> Keeper:
+    """Keep pods from nodes where the soft constraints that are upheld would be violated more; hard ones the scheduler keeps."""
+    looks_at = in_scope(args.namespaces, args.label_selector)
+    known, index = KnownDomains(view.nodes), LabelIndex(view)
+
+    def keeper(pod: Pod) -> LandingJudge | None:
+        if not args.upholds(SCHEDULE_ANYWAY) or not looks_at(pod.shape):
+            return None
+        soft = [each for each in pod.shape.spread if not each.hard and each.selector.matches(pod.shape.labels)]
+        outlooks = [Outlook(group_for(view, pod.shape, each, known, index), pod.node or "") for each in soft]
+        now = sum(each.now for each in outlooks)
+
+        def judge(landing: str) -> Objection | None:
+            after = sum(each.after(landing) for each in outlooks)
+            return Objection("undone-spread", (landing, after, now)) if after > now else None
+
+        return judge if outlooks else None
+
+    return keeper
+
+
 STRATEGY = Strategy(
     "RemovePodsViolatingTopologySpreadConstraint",
     Args,
     "balance",
     frozenset({TriggerKind.TICK, TriggerKind.NODE_JOINED, TriggerKind.NODE_CHANGED, TriggerKind.POD_CHANGED}),
     propose,
+    keeps,
 )

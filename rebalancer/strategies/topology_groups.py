@@ -194,15 +194,25 @@ def groups_of(
             if group is None:
                 domains = known.get(shape, constraint, key[2:])
                 counted = index.selected(namespace, constraint.selector)
-                counts: dict[str, int] = {}
-                for each in counted:
-                    for name, pods in view.where(each).items():
-                        domain = domains.of.get(name)
-                        if domain is not None:
-                            counts[domain] = counts.get(domain, 0) + len(pods)
-                group = found[key] = Group(constraint, upholds(constraint), {}, frozenset(counted), domains, counts)
+                group = found[key] = _counted(view, constraint, upholds(constraint), counted, domains)
             group.members[shape] = None
     return sorted(found.values(), key=lambda group: _order(group.constraint))
+
+
+def group_for(view: View, shape: PodShape, constraint: SpreadConstraint, known: KnownDomains, index: LabelIndex) -> Group:
+    """Return one constraint of one shape as it is counted now."""
+    domains = known.get(shape, constraint, identity(shape, constraint)[2:])
+    return _counted(view, constraint, True, index.selected(shape.namespace, constraint.selector), domains)
+
+
+def _counted(view: View, constraint: SpreadConstraint, upheld: bool, counted: Sequence[PodShape], domains: Domains) -> Group:
+    counts: dict[str, int] = {}
+    for each in counted:
+        for name, pods in view.where(each).items():
+            domain = domains.of.get(name)
+            if domain is not None:
+                counts[domain] = counts.get(domain, 0) + len(pods)
+    return Group(constraint, upheld, {}, frozenset(counted), domains, counts)
 
 
 def _order(constraint: SpreadConstraint) -> tuple[str, int, bool, str]:

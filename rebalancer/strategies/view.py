@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from rebalancer.eligibility.objection import Objection
 from rebalancer.model.node import Node
@@ -69,12 +69,14 @@ class Aim:
     even_in_fit: where only a fit is demanded, some fitting node has to satisfy ``judge`` too.
     away: the replacement must not come back to its node.
     refusal: the code under which a lack of improvement is refused.
+    forced: it has to go, whatever other strategies would rather keep.
     """
 
     judge: Callable[[str], Objection | None] | None = None
     even_in_fit: bool = False
     away: bool = True
     refusal: str = "no-gain"
+    forced: bool = False
 
 
 ANYWHERE = Aim(away=False)
@@ -161,11 +163,19 @@ class View(Protocol):
         """Record a remark for the reader of the plan."""
 
 
+LandingJudge: TypeAlias = Callable[[str], Objection | None]
+"""Says what is wrong with landing on a node, by name."""
+
+Keeper: TypeAlias = Callable[[Pod], LandingJudge | None]
+"""Says for a pod where a strategy would sooner or later move it away again; None where it does not care."""
+
+
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """One strategy. name: upstream's. args: its argument model. extension_point: ``deschedule`` or ``balance``.
 
     runs_on: the triggers that can change its answer. propose: asks the view for pods.
+    keeps: returns what others must not undo, for strategies whose aim is a matter of degree; None for the rest.
     """
 
     name: str
@@ -173,3 +183,4 @@ class Strategy:
     extension_point: str
     runs_on: frozenset[TriggerKind]
     propose: Callable[[View, Any], None]
+    keeps: Callable[[View, Any], Keeper] | None = None
