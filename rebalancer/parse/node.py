@@ -9,7 +9,7 @@ from rebalancer.model.node import Node, NodeDrivers, Taint, TaintEffect
 from rebalancer.parse import wire
 from rebalancer.parse.decoding import decode, kept_annotations, labels, seconds
 from rebalancer.parse.interning import Interner
-from rebalancer.parse.requests import amounts, resources
+from rebalancer.parse.requests import amounts, capped, resources
 
 _NODE = msgspec.json.Decoder(wire.NodeWire)
 _CSI_NODE = msgspec.json.Decoder(wire.CsiNodeWire)
@@ -37,7 +37,7 @@ def _node(node: wire.NodeWire, interner: Interner) -> Node:
     images: dict[str, int] = {}
     for image in status.images or ():
         for name in image.names or ():
-            images[interner.text(name)] = image.sizeBytes
+            images[interner.text(name)] = capped(max(image.sizeBytes, 0))
     taints = []
     for taint in spec.taints or ():
         try:

@@ -7,8 +7,15 @@ Field names are those of the API: https://kubernetes.io/docs/reference/kubernete
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
+
+# Ranges that the API server enforces.
+Weight = Annotated[int, Meta(ge=1, le=100)]
+Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
+Positive32 = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+PortNumber = Annotated[int, Meta(ge=0, le=65535)]
 
 Quantity = str | int | float
 Amounts = dict[str, Quantity]
@@ -60,7 +67,7 @@ class NodeTerms(Wire, frozen=True):
 
 
 class PreferredNode(Wire, frozen=True):
-    weight: int = 0
+    weight: Weight = 1
     preference: NodeTerm = NodeTerm()
 
 
@@ -79,7 +86,7 @@ class PodTerm(Wire, frozen=True):
 
 
 class WeightedPodTerm(Wire, frozen=True):
-    weight: int = 0
+    weight: Weight = 1
     podAffinityTerm: PodTerm = PodTerm()
 
 
@@ -102,11 +109,11 @@ class TolerationWire(Wire, frozen=True):
 
 
 class Spread(Wire, frozen=True):
-    maxSkew: int = 1
+    maxSkew: Positive32 = 1
     topologyKey: str = ""
     whenUnsatisfiable: str = "DoNotSchedule"
     labelSelector: Selector | None = None
-    minDomains: int | None = None
+    minDomains: Positive32 | None = None
     nodeAffinityPolicy: str | None = None
     nodeTaintsPolicy: str | None = None
     matchLabelKeys: list[str] | None = None
@@ -126,8 +133,8 @@ class Container(Wire, frozen=True):
 
 
 class Port(Wire, frozen=True):
-    containerPort: int = 0
-    hostPort: int = 0
+    containerPort: PortNumber = 0
+    hostPort: PortNumber = 0
     hostIP: str = ""
     protocol: str = "TCP"
 
@@ -169,7 +176,7 @@ class Volume(Wire, frozen=True):
 class PodSpec(Wire, frozen=True):
     nodeName: str = ""
     schedulerName: str = "default-scheduler"
-    priority: int | None = None
+    priority: Int32 | None = None
     preemptionPolicy: str | None = None
     terminationGracePeriodSeconds: int | None = None
     hostNetwork: bool | None = None
@@ -192,7 +199,7 @@ class Waiting(Wire, frozen=True):
 
 class Terminated(Wire, frozen=True):
     reason: str = ""
-    exitCode: int = 0
+    exitCode: Int32 = 0
 
 
 class State(Wire, frozen=True):
@@ -202,7 +209,7 @@ class State(Wire, frozen=True):
 
 class ContainerStatus(Wire, frozen=True):
     name: str = ""
-    restartCount: int = 0
+    restartCount: Int32 = 0
     state: State | None = None
     lastState: State | None = None
     resources: Raw = Raw()
@@ -291,7 +298,7 @@ class NamedWire(Wire, frozen=True):
 
 class PriorityClassWire(Wire, frozen=True):
     metadata: Metadata = Metadata()
-    value: int = 0
+    value: Int32 = 0
     globalDefault: bool = False
 
 
@@ -401,7 +408,7 @@ class StorageClassWire(Wire, frozen=True):
 
 
 class Allocatable(Wire, frozen=True):
-    count: int | None = None
+    count: Int32 | None = None
 
 
 class CsiDriver(Wire, frozen=True):

@@ -283,3 +283,30 @@ def test_a_pod_that_cannot_be_placed_is_a_parse_error(pod: Any) -> None:
 def test_a_pod_needs_no_name_to_be_placed(pod: Any) -> None:
     """A template is enough."""
     assert rebalancer.place(NODES, pod).to_dict()["tied"] == ["n1", "n2"]
+
+
+@pytest.mark.parametrize("number", [2**31, 2**62, 2**63, 2**64, -1, 0, 10**40], ids=str)
+def test_a_number_out_of_the_apis_range_takes_out_one_pod_only(number: int) -> None:
+    """Weights, skews and ports that the server would refuse are named with their pod; arithmetic never overflows."""
+    spread = {"maxSkew": number, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+    liking = {"weight": number, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [liking]}}
+    bad = [
+        a_pod("b1", None, app="b", spec={"topologySpreadConstraints": [spread]}),
+        a_pod("b2", None, app="b", spec={"affinity": affinity}),
+        a_pod("b3", None, app="b", spec={"topologySpreadConstraints": [{**spread, "maxSkew": 1, "minDomains": number}]}),
+    ]
+    objects = [*NODES, *pods(4, "n1")]
+    document = plan([*objects, *bad])
+    assert [each["pod"] for each in document["approved"]] == going(objects)
+    assert sum(note.startswith("skipped: Pod ns1/b") for note in document["notes"]) == 3
+    for pod in bad:
+        with pytest.raises(ParseError):
+            rebalancer.place(NODES, pod)
+
+
+def test_an_image_of_absurd_size_scores_as_a_large_one() -> None:
+    """Sizes that a node reports wrongly do not overflow."""
+    image = {"names": ["registry.example/app:1"], "sizeBytes": 2**63 - 1}
+    node = {**a_node("n1"), "status": {**a_node("n1")["status"], "images": [image] * 3}}
+    assert rebalancer.place([node, a_node("n2")], a_pod("p", None)).node == "n1"
