@@ -180,11 +180,10 @@ class Front:
     def _delete_all(self, kind: Kind, asked: Route, request: Request) -> Answer:
         page = list_objects(self.registry.store, kind, _space(kind, asked), ListOptions.of(request.query))
         options = delete_options(request)
-        items = []
         for obj in page.items:
             metadata = obj["metadata"]
-            items.append(delete(self.registry, kind, metadata.get("namespace", ""), metadata["name"], options).obj)
-        return json_answer(self.listed(kind, Page(items, page.version, page.metadata), Form.WHOLE, request))
+            delete(self.registry, kind, metadata.get("namespace", ""), metadata["name"], options)
+        return json_answer(self.listed(kind, page, Form.WHOLE, request))
 
     _VERBS: ClassVar[Mapping[str, Callable[[Front, Kind, Route, Request], Answer]]] = MappingProxyType(
         {

@@ -7,10 +7,20 @@ from typing import Any
 import yaml
 
 from rebalancer.sim import protobuf
-from rebalancer.sim.decoding import parse
+from rebalancer.sim.decoding import json_complaint, parse
 from rebalancer.sim.deletion import DeleteOptions
 from rebalancer.sim.problems import ApiProblem, bad_request, unsupported_media_type
 from rebalancer.sim.requests import Request
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads times as texts, as the API server does."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 def body_of(request: Request, wanted: str) -> Any:
@@ -19,7 +29,7 @@ def body_of(request: Request, wanted: str) -> Any:
     if media == protobuf.MEDIA_TYPE:
         return protobuf.decode(request.body)
     if media == "application/yaml":
-        return yaml.safe_load(request.body)
+        return yaml.load(request.body, _Loader)
     if media not in {"application/json", "*/*"}:
         raise unsupported_media_type()
     return parse(request.body, wanted)
@@ -28,7 +38,7 @@ def body_of(request: Request, wanted: str) -> Any:
 def intent_of(request: Request) -> Any:
     """Return the value of an apply patch, which is YAML. Raises ApiProblem."""
     try:
-        return yaml.safe_load(request.body)
+        return yaml.load(request.body, _Loader)
     except yaml.YAMLError as problem:
         raise bad_request(f"error decoding YAML: {problem}") from None
 
@@ -38,7 +48,7 @@ def patch_of(request: Request) -> Any:
     try:
         return parse(request.body, "")
     except ApiProblem:
-        raise bad_request("error decoding patch: invalid JSON document") from None
+        raise bad_request(f"error decoding patch: {json_complaint(request.body)}") from None
 
 
 def delete_options(request: Request) -> DeleteOptions:

@@ -148,7 +148,7 @@ def list_objects(store: Store, kind: Kind, namespace: str | None, options: ListO
         wanted = parse_version(options.version)
         if wanted > store.version:
             raise version_too_large(wanted, store.version)
-        if options.match == "Exact":
+        if options.match == "Exact" or (not options.match and limit and wanted):
             if wanted < store.history(kind.storage).floor:
                 raise expired(_VERSION_GONE)
             version = wanted

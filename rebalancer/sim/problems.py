@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from rebalancer.errors import RebalancerError
 
 if TYPE_CHECKING:
@@ -83,8 +85,8 @@ def _shown(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    if value is None:
-        return "null"
+    if value is None or isinstance(value, dict | list):
+        return orjson.dumps(value).decode()
     return str(value)
 
 

@@ -16,6 +16,7 @@ from rebalancer.parse.selector import label_selector, parse_selector
 from rebalancer.sim.history import Object
 from rebalancer.sim.kinds import Kind
 from rebalancer.sim.problems import bad_request
+from rebalancer.sim.selector_words import complaint
 
 Selects = Callable[[Object], bool]
 
@@ -81,10 +82,13 @@ def selects(kind: Kind, labels: str, fields: str) -> Selects:
 
 def labels_test(text: str) -> Selects:
     """Return the test that a label selector makes."""
+    wrong = complaint(text)
+    if wrong:
+        raise bad_request(wrong)
     try:
         selector = parse_selector(text)
     except SelectorError as problem:
-        raise bad_request(complaint(text) or str(problem)) from None
+        raise bad_request(str(problem)) from None
     return lambda obj: selector.matches(obj["metadata"].get("labels") or {})
 
 
@@ -95,7 +99,7 @@ def fields_test(kind: Kind, text: str) -> Selects:
     for term in filter(None, text.split(",")):
         found = _TERM.fullmatch(term)
         if found is None:
-            raise bad_request(f'invalid selector: "{text}"; can\'t understand "{term}"')
+            raise bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
         key = found["key"].strip()
         if key in {"metadata.name", "metadata.namespace"}:
             path = tuple(key.split("."))
@@ -131,24 +135,3 @@ def owned_selector(document: Any) -> LabelSelector | None:
         return label_selector(document)
     except SelectorError:
         return None
-
-
-_TOKEN = re.compile(r"\s*(?:(?P<word>[^\s=!(),<>]+)|(?P<sign>==|!=|=|!|\(|\)|,|<|>))")
-
-
-def complaint(text: str) -> str:
-    """Return what the API server says about a label selector that it cannot read; empty where it is not one of its own.
-
-    Source: k8s.io/apimachinery/pkg/labels Parser.
-    """
-    found = _TOKEN.match(text)
-    first = (found["word"] or found["sign"]) if found else ""
-    if first and first != "!" and not found["word"]:  # type: ignore[index]
-        return f"found '{first}', expected: !, identifier, or 'end of string'"
-    return f"unable to parse requirement: {_after_key(text)}"
-
-
-def _after_key(text: str) -> str:
-    tokens = [match["word"] or match["sign"] for match in _TOKEN.finditer(text)]
-    second = tokens[1] if len(tokens) > 1 else ""
-    return f"found '{second}', expected: in, notin, =, ==, !=, gt, lt"

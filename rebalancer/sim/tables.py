@@ -299,7 +299,7 @@ _LAYOUTS: dict[str, tuple[list[Column], Row]] = {
         _nodes,
     ),
     "deployments.apps": (
-        _columns("Name,Ready,Up-to-date:integer,Available:integer,Age,+Containers,+Images,+Selector"),
+        _columns("Name,Ready,Up-to-date,Available,Age,+Containers,+Images,+Selector"),
         _deployments,
     ),
     "replicasets.apps": (_columns(_SETS), _replica_sets),

@@ -240,9 +240,13 @@ def _budget(obj: Object) -> Problems:
     spec = obj["spec"]
     problems: Problems = []
     if "minAvailable" in spec and "maxUnavailable" in spec:
-        shown = FieldProblem(
-            "FieldValueInvalid", "spec", "Invalid value: null: minAvailable and maxUnavailable cannot be both set"
-        )
+        internal = {
+            "MinAvailable": spec["minAvailable"],
+            "Selector": spec.get("selector"),
+            "MaxUnavailable": spec["maxUnavailable"],
+            "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
+        }
+        shown = invalid_value("spec", internal, "minAvailable and maxUnavailable cannot be both set")
         problems.append(shown)
     for name in ("minAvailable", "maxUnavailable"):
         if name in spec:

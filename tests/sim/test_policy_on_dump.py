@@ -51,7 +51,7 @@ async def settled_pods(kubectl: Kubectl) -> list[dict[str, Any]]:
 
 
 async def test_duplicates_of_a_recorded_cluster_are_spread(tmp_path: Path) -> None:
-    """After one run fewer pods share a node with another of their owner, every owner has as many pods as before, and all of them are placed."""
+    """After one run fewer pods share a node with another of their owner, none is missing, and all are placed."""
     with gzip.open(CASE) as file:
         case = json.load(file)
     async with EmbeddedCluster(dump=case["objects"], times=QUICK, lag_seconds=(0.01, 0.05), seed=1) as cluster:

@@ -5,10 +5,11 @@ Source: kubernetes/kubernetes pkg/controller/disruption/disruption.go
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from rebalancer.model.selector import LabelSelector
+from rebalancer.model.selector import LabelSelector, Operator
 from rebalancer.sim.controllers.deployments import share
 from rebalancer.sim.controllers.indexes import controller_of
 from rebalancer.sim.controllers.loop import Loop
@@ -30,60 +31,116 @@ _SCALED = {
 }
 
 
+class _Members:
+    """Which budgets select which pods, found by one label where the selector allows it.
+
+    A namespace may hold thousands of pods and dozens of budgets, and every pod event asks.
+    """
+
+    def __init__(self) -> None:
+        self._selectors: dict[Key, LabelSelector | None] = {}
+        self._by_label: dict[tuple[str, str, str], dict[Key, None]] = {}
+        self._loose: dict[str, dict[Key, None]] = {}
+
+    def set(self, key: Key, selector: LabelSelector | None) -> None:
+        """Take over a budget's selector."""
+        self.drop(key)
+        self._selectors[key] = selector
+        if selector is not None:
+            self._place(key, selector)[key] = None
+
+    def drop(self, key: Key) -> None:
+        """Forget a budget."""
+        selector = self._selectors.pop(key, None)
+        if selector is not None:
+            self._place(key, selector).pop(key, None)
+
+    def _place(self, key: Key, selector: LabelSelector) -> dict[Key, None]:
+        for requirement in selector.requirements:
+            if requirement.operator is Operator.IN and len(requirement.values) == 1:
+                return self._by_label.setdefault((key[0], requirement.key, requirement.values[0]), {})
+        return self._loose.setdefault(key[0], {})
+
+    def selecting(self, namespace: str, labels: Mapping[str, str]) -> Iterator[Key]:
+        """Yield the budgets that select a pod with these labels."""
+        places = [self._by_label.get((namespace, name, value)) for name, value in labels.items()]
+        for place in (*places, self._loose.get(namespace)):
+            for key in place or ():
+                selector = self._selectors[key]
+                if selector is not None and selector.matches(labels):
+                    yield key
+
+    def in_namespace(self, namespace: str) -> list[Key]:
+        """Return the budgets of a namespace."""
+        return [key for key in self._selectors if key[0] == namespace]
+
+
 class BudgetController:
     """Writes the status of every budget."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._loop = Loop(self.reconcile)
-        self._selectors: dict[str, dict[str, LabelSelector | None]] = {}
+        self._members = _Members()
+        self._pods: dict[Key, dict[Key, None]] = {}
         registry.store.listen(BUDGET.storage, self._on_budget)
         registry.store.listen("pods", self._on_pod)
         for storage in _SCALED.values():
             registry.store.listen(storage, self._on_workload)
         for budget in registry.store.objects(BUDGET.storage):
-            self._note(key_of(budget), budget)
+            self._members.set(key_of(budget), owned_selector(budget["spec"].get("selector")))
+            self._pods[key_of(budget)] = {}
+            self._loop.add(key_of(budget))
+        if self._pods:
+            for pod in registry.store.objects("pods"):
+                metadata = pod["metadata"]
+                for key in self._members.selecting(metadata["namespace"], metadata.get("labels") or {}):
+                    self._pods[key][key_of(pod)] = None
 
     async def run(self) -> None:
         """Work until cancelled."""
         await self._loop.run()
 
-    def _note(self, key: Key, budget: Object) -> None:
-        self._selectors.setdefault(key[0], {})[key[1]] = owned_selector(budget["spec"].get("selector"))
+    def _on_budget(self, event: Event) -> None:
+        key, budget = event.key, event.after
+        if budget is None:
+            self._members.drop(key)
+            self._pods.pop(key, None)
+            return
+        if event.before is None or event.before["spec"] != budget["spec"]:
+            selector = owned_selector(budget["spec"].get("selector"))
+            self._members.set(key, selector)
+            pods = self._registry.store.objects("pods", key[0])
+            found = [pod for pod in pods if selector and selector.matches(pod["metadata"].get("labels") or {})]
+            self._pods[key] = {key_of(pod): None for pod in found}
         self._loop.add(key)
 
-    def _on_budget(self, event: Event) -> None:
-        if event.after is not None:
-            self._note(event.key, event.after)
-        else:
-            self._selectors.get(event.key[0], {}).pop(event.key[1], None)
-
     def _on_pod(self, event: Event) -> None:
-        selectors = self._selectors.get(event.key[0])
-        if not selectors:
-            return
-        states = [pod["metadata"].get("labels") or {} for pod in (event.before, event.after) if pod is not None]
-        if len(states) == 2 and states[0] == states[1]:
-            states.pop()
-        for name, selector in selectors.items():
-            if selector is not None and any(map(selector.matches, states)):
-                self._loop.add((event.key[0], name))
+        before = (event.before or {}).get("metadata", {}).get("labels") or {}
+        after = (event.after or {}).get("metadata", {}).get("labels") or {}
+        if event.before is not None and (event.after is None or before != after):
+            for key in self._members.selecting(event.key[0], before):
+                self._pods[key].pop(event.key, None)
+                self._loop.add(key)
+        if event.after is not None:
+            for key in self._members.selecting(event.key[0], after):
+                self._pods[key][event.key] = None
+                self._loop.add(key)
 
     def _on_workload(self, event: Event) -> None:
         before = (event.before or {}).get("spec", {}).get("replicas")
         after = (event.after or {}).get("spec", {}).get("replicas")
         if before != after:
-            for name in self._selectors.get(event.key[0], ()):
-                self._loop.add((event.key[0], name))
+            for key in self._members.in_namespace(event.key[0]):
+                self._loop.add(key)
 
     def reconcile(self, key: Key) -> float | None:
         """Write the status of one budget."""
         budget = self._registry.store.get(BUDGET.storage, *key)
         if budget is None:
             return None
-        selector = owned_selector(budget["spec"].get("selector"))
-        everywhere = self._registry.store.objects("pods", key[0])
-        pods = [pod for pod in everywhere if selector and selector.matches(pod["metadata"].get("labels") or {})]
+        found = (self._registry.store.get("pods", *pod) for pod in tuple(self._pods.get(key, ())))
+        pods = [pod for pod in found if pod is not None]
         try:
             expected, desired = self._counts(budget["spec"], pods)
         except LookupError as problem:
