@@ -115,6 +115,12 @@ REFUSALS: Mapping[str, Mapping[str, str]] = {
         "prefer-taint-there": "Nothing. The other node has a taint of the kind that the pod is to leave.",
         "weight-there": "Nothing. The other node suits the pod no better.",
         "spread-there": "Nothing. The spread would be no better afterwards.",
+        "undone-taint": "Nothing. RemovePodsViolatingNodeTaints has [precedence](strategies/index.md#precedence).",
+        "undone-affinity": "Nothing. RemovePodsViolatingNodeAffinity has [precedence](strategies/index.md#precedence).",
+        "undone-spread": (
+            "Nothing. RemovePodsViolatingTopologySpreadConstraint has [precedence](strategies/index.md#precedence)."
+        ),
+        "undone-duplicates": "Nothing. RemoveDuplicates has [precedence](strategies/index.md#precedence).",
         "back-again": "Nothing. The scheduler would choose the same node again.",
     },
 }

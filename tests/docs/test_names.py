@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from docs.generate import metric_names
+from rebalancer.decide.evaluate import PRECEDENCE
 from rebalancer.policy import is_policy_variable, policy_variables
 from rebalancer.settings import setting_names
 from tests.docs.pages import DOCS, ROOT, code, name, pages
@@ -76,3 +77,9 @@ def test_every_file_of_the_repository_that_is_named_exists(path: Path) -> None:
     """Whatever looks like a path into one of its folders."""
     for mentioned in found(re.compile(r"(?<![\w./-])((?:docs|deploy|scripts|tests|benchmarks|rebalancer)/[\w./-]*\w)"), path):
         assert (ROOT / mentioned).exists(), f"{name(path)}: {mentioned}"
+
+
+def test_the_precedence_of_strategies_is_the_programs() -> None:
+    """In the order of the numbered list."""
+    text = (DOCS / "strategies" / "index.md").read_text().partition("## Precedence")[2]
+    assert tuple(re.findall(r"^\d\. (\w+)$", text, re.MULTILINE)) == PRECEDENCE
