@@ -77,6 +77,13 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
         "prefer-taint-there": "node {0} has the taint {1}, which it does not tolerate",
         "weight-there": "node {0} has {1} preferred node affinity, its own {2}",
         "spread-there": "on node {0} the spread violations of all its constraints would be {1}, not below {2}",
+        "undone-taint": "RemovePodsViolatingNodeTaints would move it off node {0} again: it has the taint {1}",
+        "undone-affinity": "RemovePodsViolatingNodeAffinity would move it off node {0} again: preferred node affinity {1}, "
+        "its own node has {2}",
+        "undone-spread": "RemovePodsViolatingTopologySpreadConstraint would move it off node {0} again: spread violations {1}, "
+        "they are {2} now",
+        "undone-duplicates": "RemoveDuplicates would move it off node {0} again: {1} pods of the same owner would be there, "
+        "its own node has {2}",
         "back-again": "it would come back to node {0}",
     }
 )
