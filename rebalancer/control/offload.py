@@ -19,10 +19,12 @@ async def beside_the_loop(compute: Callable[[], Result], *, name: str) -> Result
     future: asyncio.Future[Result] = loop.create_future()
 
     def settle(act: Callable[[], None]) -> None:
+        """Hand the outcome over, unless the wait was given up."""
         if not future.done():
             act()
 
     def work() -> None:
+        """Compute in the thread."""
         try:
             result = compute()
         except BaseException as error:

@@ -46,6 +46,7 @@ async def test_each_new_trigger_begins_the_quiet_time_again() -> None:
     debounce = a_debounce()
 
     async def burst() -> None:
+        """Send four triggers, three seconds apart."""
         for trigger in (A, B, A, A):
             debounce.add(trigger)
             await asyncio.sleep(3)
@@ -62,6 +63,7 @@ async def test_an_endless_stream_is_cut_at_the_maximum() -> None:
     debounce = a_debounce()
 
     async def stream() -> None:
+        """Send a trigger every second, for ever."""
         while True:
             debounce.add(A)
             await asyncio.sleep(1)

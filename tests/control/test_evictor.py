@@ -73,6 +73,7 @@ async def test_never_more_in_flight_than_allowed(limit: int) -> None:
     most = 0
 
     def count(_: object) -> None:
+        """Note how many are awaited."""
         nonlocal most
         most = max(most, len(stage.settling.moves) + 1)
 
@@ -313,6 +314,7 @@ async def test_nothing_goes_while_a_watch_is_stale_and_the_rest_goes_when_it_is_
     world = stage.world
 
     async def weather() -> None:
+        """Cut the watch, and have it taken up again."""
         await asyncio.sleep(3)
         await world.cache.receive(Disconnected("Pod", "cut"))
         await asyncio.sleep(40)
@@ -332,6 +334,7 @@ async def test_a_pod_that_has_changed_since_is_looked_at_again() -> None:
     stage = await a_stage(pods)
 
     def change(_: object) -> None:
+        """Change the second pod while the first is asked for."""
         stage.cluster.hook = lambda _: None
         protected = a_pod("p1", app="app1")
         protected["metadata"]["labels"]["changed"] = "yes"
@@ -360,6 +363,7 @@ async def test_a_world_that_changed_ends_the_plan(change: Json, code: str) -> No
     stage = Stage(world, moving(pods, n2=1.0))
 
     def happen(_: object) -> None:
+        """Change the world while the first pod is asked for."""
         stage.cluster.hook = lambda _: None
         stage.told(world.put(change))
 

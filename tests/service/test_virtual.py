@@ -17,6 +17,7 @@ def in_virtual_time(story: Callable[[], Awaitable[None]]) -> None:
     """Tell a story in a loop of virtual time."""
 
     async def told() -> None:
+        """Tell it."""
         await story()
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
@@ -32,6 +33,7 @@ def test_on_one_ready_node_it_keeps_running_and_acts_when_there_is_a_second_h6()
     """Nothing is evicted on a single node, the process stays up, and a second node is a trigger (H6)."""
 
     async def story() -> None:
+        """Tell what happens."""
         history = History(1, windows=False)
         for name in ("node-02", "node-03"):
             node = history.cluster.registry.get(NODE, "", name)
@@ -54,6 +56,7 @@ def test_without_any_node_it_stays_up_and_ready() -> None:
     """Zero nodes are no error: it waits for better days."""
 
     async def story() -> None:
+        """Tell what happens."""
         history = History(1, windows=False)
         for name in ("node-01", "node-02", "node-03"):
             history.cluster.lose_node(name)
@@ -72,6 +75,7 @@ def test_what_came_outside_a_window_is_acted_on_when_it_opens() -> None:
     """A node that joins while the window is closed is looked at when it opens, and the opening itself is a trigger."""
 
     async def story() -> None:
+        """Tell what happens."""
         history = History(2, windows=True)
         await history.start(1)
         while history.replicas[0].parts.gate.windows.closed_because(history.clock.now()) is None:
@@ -94,6 +98,7 @@ def test_permissions_revoked_in_mid_flight_are_told_and_it_stays_up() -> None:
     """A token that may not list any more: the caches say so, nothing is evicted, and it goes on when the permission is back."""
 
     async def story() -> None:
+        """Tell what happens."""
         from rebalancer.sim.faults import Fault, Trouble
 
         history = History(3, windows=False)
@@ -125,11 +130,13 @@ def test_an_idle_controller_lists_nothing_again(replicas: int) -> None:
     """After the first sync an hour of quiet costs no list request, from however many replicas."""
 
     async def story() -> None:
+        """Tell what happens."""
         history = History(4, windows=False)
         lists: list[str] = []
         answer = history.cluster.front.answer
 
         def noted(request: object) -> object:
+            """Note lists."""
             path, query = request.path, request.query  # type: ignore[attr-defined]
             if request.method == "GET" and "watch" not in query and path.count("/") <= 4:  # type: ignore[attr-defined]
                 lists.append(path)
