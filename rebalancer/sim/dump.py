@@ -84,7 +84,7 @@ def _make_namespaces(registry: Registry, by_kind: dict[Kind, list[Object]]) -> N
 
 
 def _make_owners(registry: Registry) -> None:
-    """Make the missing controllers of pods, then the missing Deployments of ReplicaSets."""
+    """Make the missing controllers of pods."""
     pods: dict[tuple[str, str, str, str], list[Object]] = defaultdict(list)
     for pod in registry.store.objects("pods"):
         owner = controller_of(pod)

@@ -84,6 +84,7 @@ class Faults:
 
     @partitioned.setter
     def partitioned(self, cut: bool) -> None:
+        """Cut the cluster off, or heal it."""
         if cut:
             self._connected.clear()
         else:

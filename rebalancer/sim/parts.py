@@ -7,6 +7,7 @@ import random
 from rebalancer.sim.controllers.budgets import BudgetController
 from rebalancer.sim.controllers.daemon_sets import DaemonSetController
 from rebalancer.sim.controllers.deployments import DeploymentController
+from rebalancer.sim.controllers.expiry import EventExpiry
 from rebalancer.sim.controllers.garbage import GarbageCollector, PodCollector
 from rebalancer.sim.controllers.indexes import Indexes
 from rebalancer.sim.controllers.jobs import CronJobController, JobController
@@ -54,6 +55,7 @@ class Parts:
             GarbageCollector(registry),
             NamespaceController(registry),
             PodCollector(registry, indexes),
+            EventExpiry(registry),
         )
 
     def all(self) -> tuple[Controller, ...]:

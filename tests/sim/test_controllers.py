@@ -92,6 +92,7 @@ async def test_a_rollout_keeps_within_its_limits() -> None:
         low, high = [4], [4]
 
         def measure(_: Any) -> None:
+            """Keep the extremes."""
             low[0] = min(low[0], len(ready(cluster, "web")))
             living = [pod for pod in pods(cluster, "web") if "deletionTimestamp" not in pod["metadata"]]
             high[0] = max(high[0], len(living))
@@ -99,11 +100,13 @@ async def test_a_rollout_keeps_within_its_limits() -> None:
         cluster.store.listen("pods", measure)
 
         def change(obj: dict[str, Any]) -> None:
+            """Ask for another image."""
             obj["spec"]["template"]["spec"]["containers"][0]["image"] = "i:2"
 
         cluster.registry.modify(DEPLOYMENT, "default", "web", change)
 
         def done() -> bool:
+            """Say whether the rollout is over."""
             images = {pod["spec"]["containers"][0]["image"] for pod in pods(cluster, "web")}
             return images == {"i:2"} and len(ready(cluster, "web")) == 4
 
@@ -304,9 +307,22 @@ async def test_equal_seeds_give_equal_clusters() -> None:
     """Names, uids and placements repeat with the seed."""
 
     async def placed() -> set[tuple[str, str]]:
+        """Return uids and nodes."""
         async with virtual(nodes=3) as cluster:
             cluster.registry.create(DEPLOYMENT, "default", workload("web", 5))
             await until(lambda: len(ready(cluster, "web")) == 5)
             return {(pod["metadata"]["uid"], pod["spec"]["nodeName"]) for pod in pods(cluster, "web")}
 
     assert await placed() == await placed()
+
+
+async def test_events_go_after_an_hour() -> None:
+    """An Event stays for an hour after it was last written, and not much longer."""
+    async with virtual(nodes=1) as cluster:
+        cluster.registry.create(DEPLOYMENT, "default", workload("web", 1))
+        await until(lambda: len(ready(cluster, "web")) == 1)
+        assert cluster.store.count("events") > 0
+        await asyncio.sleep(3500)
+        assert cluster.store.count("events") > 0
+        await asyncio.sleep(300)
+        assert cluster.store.count("events") == 0

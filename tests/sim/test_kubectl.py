@@ -155,10 +155,13 @@ async def test_objects_are_created_applied_replaced_and_edited(kubectl: Kubectl,
     assert deployment(cluster)["spec"]["replicas"] == 3
     assert "deployment.apps/web configured" in await kubectl.ok("apply", "-f", "-", stdin=more)
     assert deployment(cluster)["spec"]["replicas"] == 4
+    settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: c}\n"
+    assert "replaced" in await kubectl.ok("replace", "-f", "-", stdin=settings)
+    held = cluster.store.get("configmaps", "default", "settings")
+    assert held is not None
+    assert held["data"] == {"a": "c"}
     await kubectl.ok("rollout", "status", "deploy/web", "--timeout=20s")
-    assert "replaced" in await kubectl.ok("replace", "-f", "-", stdin=WEB)
-    assert deployment(cluster)["spec"]["replicas"] == 3
-    edited = await kubectl.ok("edit", "deploy", "web", KUBE_EDITOR="sed -i s/replicas:.3/replicas:\\ 2/")
+    edited = await kubectl.ok("edit", "deploy", "web", KUBE_EDITOR="sed -i s/replicas:.4/replicas:\\ 2/")
     assert "deployment.apps/web edited" in edited
     assert deployment(cluster)["spec"]["replicas"] == 2
     bad = WEB.replace("image:", "imagine:")

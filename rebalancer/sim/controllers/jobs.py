@@ -98,11 +98,12 @@ class JobController:
 
 
 class CronJobController:
-    """Starts the Jobs of every CronJob when they are due."""
+    """Starts the Jobs of every CronJob when they are due; what fell due before the cluster began is not made up for."""
 
     def __init__(self, registry: Registry, indexes: Indexes) -> None:
         self._registry = registry
         self._indexes = indexes
+        self._began = registry.clock()
         self._loop = Loop(self.reconcile)
         registry.store.listen(CRON_JOB.storage, self._on_cron_job)
         registry.store.listen(JOB.storage, self._on_job)
@@ -149,7 +150,8 @@ class CronJobController:
         zone = ZoneInfo(cron["spec"].get("timeZone") or "UTC")
         now = self._registry.clock()
         last = cron.get("status", {}).get("lastScheduleTime") or cron["metadata"]["creationTimestamp"]
-        times = CronSim(cron["spec"]["schedule"], moment_of(last).astimezone(zone))
+        since = max(moment_of(last), self._began)
+        times = CronSim(cron["spec"]["schedule"], since.astimezone(zone))
         due: datetime | None = None
         following = next(times).astimezone(UTC)
         while following <= now:
