@@ -26,6 +26,8 @@ class Wire(Struct, frozen=True, gc=False):
 
 
 class Metadata(Wire, frozen=True):
+    """An object's ``metadata``."""
+
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -39,6 +41,8 @@ class Metadata(Wire, frozen=True):
 
 
 class OwnerReference(Wire, frozen=True):
+    """One of ``metadata.ownerReferences``."""
+
     kind: str = ""
     name: str = ""
     uid: str = ""
@@ -47,36 +51,50 @@ class OwnerReference(Wire, frozen=True):
 
 
 class Expression(Wire, frozen=True):
+    """One of ``matchExpressions`` or ``matchFields``."""
+
     key: str = ""
     operator: str = ""
     values: list[str] | None = None
 
 
 class Selector(Wire, frozen=True):
+    """A label selector."""
+
     matchLabels: dict[str, str] | None = None
     matchExpressions: list[Expression] | None = None
 
 
 class NodeTerm(Wire, frozen=True):
+    """One of ``nodeSelectorTerms``."""
+
     matchExpressions: list[Expression] | None = None
     matchFields: list[Expression] | None = None
 
 
 class NodeTerms(Wire, frozen=True):
+    """A node selector."""
+
     nodeSelectorTerms: list[NodeTerm] | None = None
 
 
 class PreferredNode(Wire, frozen=True):
+    """A preferred node term with its weight."""
+
     weight: Weight = 1
     preference: NodeTerm = NodeTerm()
 
 
 class NodeAffinity(Wire, frozen=True):
+    """``affinity.nodeAffinity``."""
+
     requiredDuringSchedulingIgnoredDuringExecution: NodeTerms | None = None
     preferredDuringSchedulingIgnoredDuringExecution: list[PreferredNode] | None = None
 
 
 class PodTerm(Wire, frozen=True):
+    """A pod affinity term."""
+
     labelSelector: Selector | None = None
     topologyKey: str = ""
     namespaces: list[str] | None = None
@@ -86,22 +104,30 @@ class PodTerm(Wire, frozen=True):
 
 
 class WeightedPodTerm(Wire, frozen=True):
+    """A preferred pod affinity term with its weight."""
+
     weight: Weight = 1
     podAffinityTerm: PodTerm = PodTerm()
 
 
 class PodAffinity(Wire, frozen=True):
+    """``affinity.podAffinity`` or ``affinity.podAntiAffinity``."""
+
     requiredDuringSchedulingIgnoredDuringExecution: list[PodTerm] | None = None
     preferredDuringSchedulingIgnoredDuringExecution: list[WeightedPodTerm] | None = None
 
 
 class Affinity(Wire, frozen=True):
+    """``spec.affinity``."""
+
     nodeAffinity: NodeAffinity | None = None
     podAffinity: PodAffinity | None = None
     podAntiAffinity: PodAffinity | None = None
 
 
 class TolerationWire(Wire, frozen=True):
+    """One of ``spec.tolerations``."""
+
     key: str = ""
     operator: str = ""
     value: str = ""
@@ -109,6 +135,8 @@ class TolerationWire(Wire, frozen=True):
 
 
 class Spread(Wire, frozen=True):
+    """One of ``spec.topologySpreadConstraints``."""
+
     maxSkew: Positive32 = 1
     topologyKey: str = ""
     whenUnsatisfiable: str = "DoNotSchedule"
@@ -120,11 +148,15 @@ class Spread(Wire, frozen=True):
 
 
 class Requirements(Wire, frozen=True):
+    """``resources`` of a container, a pod or a claim."""
+
     requests: Amounts | None = None
     limits: Amounts | None = None
 
 
 class Container(Wire, frozen=True):
+    """One of ``spec.containers`` or ``spec.initContainers``."""
+
     name: str = ""
     image: str = ""
     restartPolicy: str | None = None
@@ -133,6 +165,8 @@ class Container(Wire, frozen=True):
 
 
 class Port(Wire, frozen=True):
+    """One of a container's ``ports``."""
+
     containerPort: PortNumber = 0
     hostPort: PortNumber = 0
     hostIP: str = ""
@@ -140,11 +174,15 @@ class Port(Wire, frozen=True):
 
 
 class ClaimVolume(Wire, frozen=True):
+    """A volume's ``persistentVolumeClaim``."""
+
     claimName: str = ""
     readOnly: bool = False
 
 
 class DiskVolume(Wire, frozen=True):
+    """A volume's in-tree disk, of whatever kind."""
+
     pdName: str = ""
     volumeID: str = ""
     diskName: str = ""
@@ -162,6 +200,8 @@ class Present(Wire, frozen=True):
 
 
 class Volume(Wire, frozen=True):
+    """One of ``spec.volumes``."""
+
     name: str = ""
     emptyDir: Present | None = None
     hostPath: Present | None = None
@@ -174,6 +214,8 @@ class Volume(Wire, frozen=True):
 
 
 class PodSpec(Wire, frozen=True):
+    """A pod's ``spec``."""
+
     nodeName: str = ""
     schedulerName: str = "default-scheduler"
     priority: Int32 | None = None
@@ -194,20 +236,28 @@ class PodSpec(Wire, frozen=True):
 
 
 class Waiting(Wire, frozen=True):
+    """A container that waits."""
+
     reason: str = ""
 
 
 class Terminated(Wire, frozen=True):
+    """A container that has ended."""
+
     reason: str = ""
     exitCode: Int32 = 0
 
 
 class State(Wire, frozen=True):
+    """``state`` or ``lastState`` of a container."""
+
     waiting: Waiting | None = None
     terminated: Terminated | None = None
 
 
 class ContainerStatus(Wire, frozen=True):
+    """One of ``containerStatuses``."""
+
     name: str = ""
     restartCount: Int32 = 0
     state: State | None = None
@@ -217,6 +267,8 @@ class ContainerStatus(Wire, frozen=True):
 
 
 class ConditionWire(Wire, frozen=True):
+    """One of ``status.conditions``."""
+
     type: str = ""
     status: str = ""
     reason: str = ""
@@ -224,6 +276,8 @@ class ConditionWire(Wire, frozen=True):
 
 
 class PodStatus(Wire, frozen=True):
+    """A pod's ``status``."""
+
     phase: str = "Pending"
     reason: str = ""
     qosClass: str = ""
@@ -236,28 +290,38 @@ class PodStatus(Wire, frozen=True):
 
 
 class PodWire(Wire, frozen=True):
+    """A pod."""
+
     metadata: Metadata = Metadata()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
 
 class TaintWire(Wire, frozen=True):
+    """One of a node's ``spec.taints``."""
+
     key: str = ""
     value: str = ""
     effect: str = ""
 
 
 class NodeSpec(Wire, frozen=True):
+    """A node's ``spec``."""
+
     taints: list[TaintWire] | None = None
     unschedulable: bool = False
 
 
 class Image(Wire, frozen=True):
+    """One of a node's ``status.images``."""
+
     names: list[str] | None = None
     sizeBytes: int = 0
 
 
 class NodeStatus(Wire, frozen=True):
+    """A node's ``status``."""
+
     allocatable: Amounts | None = None
     capacity: Amounts | None = None
     conditions: list[ConditionWire] | None = None
@@ -265,12 +329,16 @@ class NodeStatus(Wire, frozen=True):
 
 
 class NodeWire(Wire, frozen=True):
+    """A node."""
+
     metadata: Metadata = Metadata()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
 
 class BudgetSpec(Wire, frozen=True):
+    """A budget's ``spec``."""
+
     selector: Selector | None = None
     minAvailable: int | str | None = None
     maxUnavailable: int | str | None = None
@@ -278,6 +346,8 @@ class BudgetSpec(Wire, frozen=True):
 
 
 class BudgetStatus(Wire, frozen=True):
+    """A budget's ``status``."""
+
     observedGeneration: int = 0
     disruptionsAllowed: int = 0
     currentHealthy: int = 0
@@ -287,40 +357,56 @@ class BudgetStatus(Wire, frozen=True):
 
 
 class BudgetWire(Wire, frozen=True):
+    """A PodDisruptionBudget."""
+
     metadata: Metadata = Metadata()
     spec: BudgetSpec = BudgetSpec()
     status: BudgetStatus = BudgetStatus()
 
 
 class NamedWire(Wire, frozen=True):
+    """Any object of which only the metadata counts."""
+
     metadata: Metadata = Metadata()
 
 
 class PriorityClassWire(Wire, frozen=True):
+    """A priority class."""
+
     metadata: Metadata = Metadata()
     value: Int32 = 0
     globalDefault: bool = False
 
 
 class ServiceSpec(Wire, frozen=True):
+    """A service's ``spec``."""
+
     selector: dict[str, str] | None = None
 
 
 class ServiceWire(Wire, frozen=True):
+    """A service."""
+
     metadata: Metadata = Metadata()
     spec: ServiceSpec = ServiceSpec()
 
 
 class RollingUpdate(Wire, frozen=True):
+    """``spec.strategy.rollingUpdate`` of a Deployment."""
+
     maxSurge: int | str | None = None
 
 
 class Strategy(Wire, frozen=True):
+    """``spec.strategy`` of a Deployment."""
+
     type: str = ""
     rollingUpdate: RollingUpdate | None = None
 
 
 class WorkloadSpec(Wire, frozen=True):
+    """``spec`` of whatever workload."""
+
     replicas: int | None = None
     parallelism: int | None = None
     selector: Raw = Raw()
@@ -328,6 +414,8 @@ class WorkloadSpec(Wire, frozen=True):
 
 
 class WorkloadStatus(Wire, frozen=True):
+    """``status`` of whatever workload."""
+
     replicas: int = 0
     readyReplicas: int = 0
     updatedReplicas: int = 0
@@ -343,26 +431,36 @@ class WorkloadStatus(Wire, frozen=True):
 
 
 class WorkloadWire(Wire, frozen=True):
+    """A workload of whatever kind."""
+
     metadata: Metadata = Metadata()
     spec: WorkloadSpec = WorkloadSpec()
     status: WorkloadStatus = WorkloadStatus()
 
 
 class VolumeNodeAffinity(Wire, frozen=True):
+    """``spec.nodeAffinity`` of a volume."""
+
     required: NodeTerms | None = None
 
 
 class CsiSource(Wire, frozen=True):
+    """``spec.csi`` of a volume."""
+
     driver: str = ""
     volumeHandle: str = ""
 
 
 class ClaimReference(Wire, frozen=True):
+    """``spec.claimRef`` of a volume."""
+
     namespace: str = ""
     name: str = ""
 
 
 class PersistentVolumeSpec(Wire, frozen=True):
+    """A volume's ``spec``."""
+
     nodeAffinity: VolumeNodeAffinity | None = None
     csi: CsiSource | None = None
     gcePersistentDisk: DiskVolume | None = None
@@ -375,11 +473,15 @@ class PersistentVolumeSpec(Wire, frozen=True):
 
 
 class PersistentVolumeWire(Wire, frozen=True):
+    """A persistent volume."""
+
     metadata: Metadata = Metadata()
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
 
 
 class ClaimSpec(Wire, frozen=True):
+    """A claim's ``spec``."""
+
     volumeName: str = ""
     storageClassName: str | None = None
     accessModes: list[str] | None = None
@@ -387,20 +489,28 @@ class ClaimSpec(Wire, frozen=True):
 
 
 class ClaimWire(Wire, frozen=True):
+    """A persistent volume claim."""
+
     metadata: Metadata = Metadata()
     spec: ClaimSpec = ClaimSpec()
 
 
 class TopologyExpression(Wire, frozen=True):
+    """One of ``matchLabelExpressions``."""
+
     key: str = ""
     values: list[str] | None = None
 
 
 class TopologyTerm(Wire, frozen=True):
+    """One of ``allowedTopologies``."""
+
     matchLabelExpressions: list[TopologyExpression] | None = None
 
 
 class StorageClassWire(Wire, frozen=True):
+    """A storage class."""
+
     metadata: Metadata = Metadata()
     provisioner: str = ""
     volumeBindingMode: str | None = None
@@ -408,18 +518,26 @@ class StorageClassWire(Wire, frozen=True):
 
 
 class Allocatable(Wire, frozen=True):
+    """``allocatable`` of a CSI driver."""
+
     count: Int32 | None = None
 
 
 class CsiDriver(Wire, frozen=True):
+    """One of a CSI node's ``spec.drivers``."""
+
     name: str = ""
     allocatable: Allocatable | None = None
 
 
 class CsiNodeSpec(Wire, frozen=True):
+    """A CSI node's ``spec``."""
+
     drivers: list[CsiDriver] | None = None
 
 
 class CsiNodeWire(Wire, frozen=True):
+    """A CSI node."""
+
     metadata: Metadata = Metadata()
     spec: CsiNodeSpec = CsiNodeSpec()
