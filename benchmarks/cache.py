@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from multiprocessing.connection import Connection
-from random import Random  # noqa: TID251 (seeded)
+from random import Random
 from typing import Any
 
 import msgspec

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from random import Random  # noqa: TID251 (seeded)
+from random import Random
 from typing import Any
 from uuid import UUID
 

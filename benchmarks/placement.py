@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import gc
-import random  # noqa: TID251  (a seeded generator of clusters)
+import random
 import statistics
 import time
 from dataclasses import replace

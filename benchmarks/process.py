@@ -62,7 +62,7 @@ def measure(port: int, commands: Commands, streamed: bool, events: int) -> dict[
 
 
 async def _measure(port: int, commands: Commands, streamed: bool, events: int) -> dict[str, float]:
-    from random import Random  # noqa: TID251 (seeded)
+    from random import Random
 
     from rebalancer.control.happenings import Happening, Looked, RunEnded
     from rebalancer.kube.config import Access

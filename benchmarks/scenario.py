@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import heapify, heappop, heappush
-from random import Random  # noqa: TID251 (seeded)
+from random import Random
 from typing import Any
 
 import orjson

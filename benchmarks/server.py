@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from random import Random  # noqa: TID251 (seeded)
+from random import Random
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
