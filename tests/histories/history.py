@@ -21,12 +21,17 @@ MOST_QUIET_SECONDS = 240.0
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What happens. steps: seconds to wait, what happens then, and a number that decides whatever has to be chosen."""
+    """What happens.
+
+    lag_seconds: by which watches are behind. evaluation_seconds: how long an evaluation takes.
+    steps: seconds to wait, what happens then, and a number that decides whatever has to be chosen.
+    """
 
     seed: int
     replicas: int
     windows: bool
     evaluation_seconds: float
+    lag_seconds: float
     steps: tuple[tuple[float, str, int], ...]
 
 
@@ -40,6 +45,7 @@ class Outcome:
 
 _REPLICAS = (2, 2, 3, 1)
 _EVALUATION_SECONDS = (0.01, 0.2, 1.0)
+_LAGS_SECONDS = (0.002, 0.05, 0.3)
 _PAUSES_SECONDS = (0.0, 0.1, 0.7, 2.0, 5.0, 12.0)
 _FEWEST, _MOST = 4, 14
 _CHOICES = 10_000
@@ -50,6 +56,7 @@ histories = st.builds(
     replicas=st.sampled_from(_REPLICAS),
     windows=st.booleans(),
     evaluation_seconds=st.sampled_from(_EVALUATION_SECONDS),
+    lag_seconds=st.sampled_from(_LAGS_SECONDS),
     steps=st.lists(
         st.tuples(st.sampled_from(_PAUSES_SECONDS), st.sampled_from(tuple(ACTIONS)), st.integers(0, _CHOICES - 1)),
         min_size=_FEWEST,
@@ -66,6 +73,7 @@ def drawn(seed: int) -> History:
         random.choice(_REPLICAS),
         random.random() < 0.5,
         random.choice(_EVALUATION_SECONDS),
+        random.choice(_LAGS_SECONDS),
         tuple(
             (random.choice(_PAUSES_SECONDS), random.choice(tuple(ACTIONS)), random.randrange(_CHOICES))
             for _ in range(random.randint(_FEWEST, _MOST))
@@ -82,14 +90,21 @@ def live_through(history: History, build: Build = build) -> Outcome:
 
 
 def forget() -> None:
-    """Give back what past histories left: each process that is up and synced takes all that lives out of the collector's sight."""
+    """Give back what past histories left: each process that has synced takes all that lives out of the collector's sight."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
 
 
 async def _live(loop: VirtualLoop, history: History, build: Build) -> Outcome:
-    world = World(loop, seed=history.seed, windows=history.windows, evaluation_seconds=history.evaluation_seconds, build=build)
+    world = World(
+        loop,
+        seed=history.seed,
+        windows=history.windows,
+        evaluation_seconds=history.evaluation_seconds,
+        lag_seconds=history.lag_seconds,
+        build=build,
+    )
     outcome = Outcome()
     try:
         await world.begin(history.replicas)

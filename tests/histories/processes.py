@@ -109,7 +109,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         process = _PROCESS.get() if context is None else context.get(_PROCESS)
         if process is None:
             return super().call_soon(callback, *args, context=context)
-        turn: Callable[..., object] = process.turn
+        turn: Any = process.turn
         return super().call_soon(turn, [], callback, *args, context=context)
 
     def again(self, turn: Any, *args: Any, context: contextvars.Context) -> None:
@@ -124,7 +124,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if process is None:
             return super().call_at(when, callback, *args, context=context)
         timer: list[asyncio.Handle] = []
-        turn: Callable[..., object] = process.turn
+        turn: Any = process.turn
         handle = super().call_at(when, turn, timer, callback, *args, context=context)
         timer.append(handle)
         return handle

@@ -58,6 +58,7 @@ class Replica:
         self._observer.hear(happening)
 
     async def _compute(self, compute: Callable[[], Plan]) -> Plan:
+        self._observer.looks()
         await asyncio.sleep(self._evaluation_seconds)
         return compute()
 

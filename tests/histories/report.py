@@ -23,11 +23,12 @@ def report(counts: Counter[str]) -> str:
         for name, count in sorted(counts.items())
         if name not in kinds and name not in ("histories", "virtual seconds", "requests", "seconds until progress, in all")
     }
+    faults = sum(count for name, count in kinds.items() if name.startswith("fault:") and not name.endswith("(could not be)"))
     lines = [
         f"{counts['histories']} histories, {hours:.1f} hours of virtual time, {counts['requests']} requests",
         f"held by a budget: {counts['held by a budget'] / requests:.2%} of requests",
         f"progress {progress:.1f} s after the faults ended, on average (windows included)",
-        f"faults: {sum(count for name, count in kinds.items() if name.startswith('fault:') and not name.endswith('(could not be)'))}",
+        f"faults: {faults}",
         *(f"{count:>8}  {name}" for name, count in {**others, **kinds}.items()),
     ]
     return "\n".join(lines)

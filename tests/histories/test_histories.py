@@ -1,7 +1,7 @@
 """Promises about evictions, in random histories of changes, faults, failovers, restarts and window edges.
 
-Histories of fixed numbers, and fresh ones that shrink where they fail. The full number: ``python -m tests.histories --count 10000``.
-That the suite notices when something is missing is shown in ``test_mutants``; that the loop freezes and kills, in ``test_processes``.
+Histories of fixed numbers, and fresh ones that shrink where they fail. Many: ``python -m tests.histories --count 10000``.
+That the suite notices when something is missing is shown in ``test_mutants``; that processes freeze, in ``test_processes``.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from rebalancer.kube.reply import decode_status
 from rebalancer.kube.resources import RESOURCES
 from rebalancer.model.budget import Budget
 from rebalancer.model.plan import Approval
+from rebalancer.model.snapshot import Snapshot
 from rebalancer.service.parts import Parts
 from rebalancer.sim.answering import OpenWatch
 from rebalancer.sim.eviction import budgets_of
@@ -29,6 +30,8 @@ from tests.histories.network import Line
 LEASE = "leases.coordination.k8s.io"
 _REQUIRED_PATHS = {resource.path: resource.kind for resource in RESOURCES if resource.required}
 _SLACK_SECONDS = 0.5
+# Of a landing that is as likely as this it matters whether it still is one.
+_GREAT_SHARE = 0.2
 # Who cannot read the Lease cannot know of a pause, and stops for want of a renewal within so long.
 _PAUSE_SEEN_SECONDS = 10.0
 
@@ -84,6 +87,12 @@ class Observer:
     parts: Parts | None = None
     reaction: Reaction | None = None
     plan: dict[str, Approval] = field(default_factory=dict)
+    look: Snapshot | None = None
+
+    def looks(self) -> None:
+        """Keep the picture that an evaluation begins with."""
+        assert self.parts is not None
+        self.look = self.parts.cache.snapshot()
 
     def hear(self, happening: Happening) -> None:
         """Follow runs and plans."""
@@ -92,8 +101,8 @@ class Observer:
         elif isinstance(happening, Looked):
             self.plan = {approval.pod: approval for approval in happening.plan.approved}
         elif isinstance(happening, RunEnded) and self.reaction is not None:
-            if self.reaction.owner == self.name and happening.ending not in ("closed", "fenced"):
-                self.reaction.ended = True
+            if self.reaction.owner == self.name:
+                self.reaction.ended = happening.ending not in ("closed", "fenced")
             self.reaction = None
 
     def leaves(self, request: Request) -> Any:
@@ -107,15 +116,33 @@ class Observer:
         if isinstance(mark, Intent):
             return self.witness.eviction_arrives(self, request, mark, answer)
         given = answer(request)
-        if request.method in ("PUT", "POST") and "/leases" in request.path and isinstance(given, Answer) and given.status < 300:
-            self.witness.lease_written(self, request)
+        if isinstance(given, Answer) and given.status < 300 and request.method in ("PUT", "POST", "PATCH"):
+            if "/leases" in request.path:
+                self.witness.lease_written(self, request)
+            elif "/configmaps" in request.path:
+                self._state_written(request)
         return given
 
+    def _state_written(self, request: Request) -> None:
+        """Note that a run has ended: its counts are no longer kept."""
+        (text,) = json.loads(request.body)["data"].values()
+        if self.reaction is not None and self.reaction.owner == self.name and json.loads(text)["run"] is None:
+            self.reaction.ended = True
+
     async def on_its_way(self, request: Request) -> None:
-        """Have what was prepared for the next eviction happen."""
-        if request.path.endswith("/eviction") and self.witness.ambushes:
-            parts = request.path.split("/")
-            await self.witness.ambushes.pop(0)(parts[-4], parts[-2])
+        """Have what was prepared for such a request happen."""
+        for ambush in tuple(self.witness.ambushes):
+            if ambush.meets(request):
+                self.witness.ambushes.remove(ambush)
+                await ambush.strike(request)
+
+
+@dataclass(frozen=True, slots=True)
+class Ambush:
+    """What happens while a request is on the wire. meets: which request that is."""
+
+    meets: Callable[[Request], bool]
+    strike: Callable[[Request], Awaitable[None]]
 
 
 class Witness:
@@ -133,7 +160,7 @@ class Witness:
         self._reaction: Reaction | None = None
         self._accepted: dict[str, float] = {}
         self._charges: dict[str, list[tuple[int, str]]] = {}
-        self.ambushes: list[Callable[[str, str], Any]] = []
+        self.ambushes: list[Ambush] = []
         self.broken: list[str] = []
         self.counts: Counter[str] = Counter()
 
@@ -251,13 +278,16 @@ class Witness:
             return ["sent for a pod that is not in the plan"]
         if approval.uid != known.uid:
             return ["sent for a pod of the same name as the one in the plan"]
-        found = []
-        usable = [name for name in approval.landings if name in snapshot.nodes and _takes_pods(snapshot.nodes[name])]
-        if approval.landings and not usable:
-            found.append(f"sent although its sender knows that none of {sorted(approval.landings)} takes pods")
-        workload = snapshot.workloads.get(approval.owner_uid)
-        if workload is not None and workload.replicas == 0:
-            found.append("sent for a workload that its sender knows to be scaled to zero")
+        look = who.look
+        assert look is not None
+        found = [
+            f"sent although its sender knows that {name} has changed since it looked"
+            for name in {approval.node, *(name for name, share in approval.landings.items() if share > _GREAT_SHARE)}
+            if name in look.nodes and _state_of(look, name) != _state_of(snapshot, name)
+        ]
+        before, now = look.workloads.get(approval.owner_uid), snapshot.workloads.get(approval.owner_uid)
+        if before is not None and (now is None or (before.replicas, before.generation) != (now.replicas, now.generation)):
+            found.append("sent although its sender knows that its workload has changed since it looked")
         return found
 
     def eviction_arrives(
@@ -367,5 +397,6 @@ def _is_healthy(pod: Object) -> bool:
     return any(each["type"] == "Ready" and each["status"] == "True" for each in pod.get("status", {}).get("conditions", ()))
 
 
-def _takes_pods(node: Any) -> bool:
-    return bool(node.ready) and not node.unschedulable
+def _state_of(snapshot: Snapshot, name: str) -> Any:
+    node = snapshot.nodes.get(name)
+    return None if node is None else (node.ready, node.unschedulable, node.taints, node.labels)

@@ -20,11 +20,12 @@ from rebalancer.sim.kinds import BUDGET, DEPLOYMENT, NODE, POD, kind_named
 from rebalancer.sim.kubelet import KubeletTimes, set_node_ready
 from rebalancer.sim.nodes import NodeShape
 from rebalancer.sim.problems import ApiProblem
+from rebalancer.sim.requests import Request
 from tests.control.virtual import VirtualClock
 from tests.histories.network import Line
 from tests.histories.processes import Process, VirtualLoop
 from tests.histories.replica import Build, Replica
-from tests.histories.witness import LEASE, Observer, Promises, Witness
+from tests.histories.witness import LEASE, Ambush, Observer, Promises, Witness
 
 # A whole number of window periods, so that a history begins as a window opens.
 EPOCH = 1_790_000_100.0
@@ -114,12 +115,22 @@ _WATCH_TROUBLES = (
 class World:
     """A cluster under test. counts: what happened, by name."""
 
-    def __init__(self, loop: VirtualLoop, *, seed: int, windows: bool, evaluation_seconds: float, build: Build = build) -> None:
-        """Set up; nothing runs yet."""
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        *,
+        seed: int,
+        windows: bool,
+        evaluation_seconds: float,
+        lag_seconds: float,
+        build: Build = build,
+    ) -> None:
+        """Set up; nothing runs yet. lag_seconds: by which watches are behind in good weather."""
         self._loop = loop
         self._seed = seed
         self._build = build
         self._evaluation_seconds = evaluation_seconds
+        self._lag_seconds = lag_seconds
         self.clock = VirtualClock(epoch=EPOCH)
         self.windows = windows
         self._settings = load_settings({**SETTINGS, **(WINDOWS if windows else {})})
@@ -148,26 +159,29 @@ class World:
     async def begin(self, replicas: int) -> None:
         """Fill the cluster, start the replicas and let them settle."""
         await self.cluster.__aenter__()
-        for name, count, budget in (
-            ("steady", 3, None),
-            ("most-one-down", 4, {"maxUnavailable": 1}),
-            ("three-up", 4, {"minAvailable": 3}),
-            ("twice-guarded", 2, {"maxUnavailable": 1}),
+        for name, count, group in (
+            ("steady", 2, "steady"),
+            ("one", 2, "shared"),
+            ("other", 2, "shared"),
+            ("third", 2, "shared"),
+            ("three-up", 4, "three-up"),
+            ("twice-guarded", 2, "twice-guarded"),
         ):
-            self.cluster.registry.create(DEPLOYMENT, "default", _workload(name, count))
-            if budget:
-                self._budget(name, name, budget)
-        self._budget("twice", "twice-guarded", {"minAvailable": 1})
-        stateful = _workload("stateful", 3)
+            self.cluster.registry.create(DEPLOYMENT, "default", _workload(name, count, group))
+        self._budget("shared", {"group": "shared"}, {"maxUnavailable": 1})
+        self._budget("three-up", {"group": "three-up"}, {"minAvailable": 3})
+        self._budget("guarded", {"group": "twice-guarded"}, {"maxUnavailable": 1})
+        self._budget("guarded-again", {"app": "twice-guarded"}, {"minAvailable": 1})
+        stateful = _workload("stateful", 3, "stateful")
         stateful["spec"]["serviceName"] = "stateful"
         self.cluster.registry.create(STATEFUL_SET, "default", stateful)
-        self._budget("stateful", "stateful", {"maxUnavailable": 1})
+        self._budget("stateful", {"group": "stateful"}, {"maxUnavailable": 1})
         await asyncio.sleep(5.0)
         for _ in range(replicas):
             self.start_replica()
 
-    def _budget(self, name: str, app: str, spec: Mapping[str, Any]) -> None:
-        whole = {"selector": {"matchLabels": {"app": app}}, **spec}
+    def _budget(self, name: str, labels: Mapping[str, str], spec: Mapping[str, Any]) -> None:
+        whole = {"selector": {"matchLabels": dict(labels)}, **spec}
         self.cluster.registry.create(BUDGET, "default", {"metadata": {"name": name}, "spec": whole})
 
     def start_replica(self) -> None:
@@ -175,6 +189,7 @@ class World:
         self._started += 1
         observer = Observer(f"replica-{self._started}", self.witness)
         line = Line(self.cluster.front, self.cluster.faults, observer, self._met)
+        line.change(lag_seconds=self._lag_seconds)
         self.replicas.append(
             Replica(
                 Process(self._loop),
@@ -209,7 +224,7 @@ class World:
         self.witness.ambushes.clear()
         for replica in self.replicas:
             replica.line.change(
-                refused=False, void=False, deaf=False, replies_lost=False, lag_seconds=0.002, latency_seconds=0.003
+                refused=False, void=False, deaf=False, replies_lost=False, lag_seconds=self._lag_seconds, latency_seconds=0.003
             )
             replica.process.thaw()
         for node in list(self.cluster.store.objects("nodes")):
@@ -264,7 +279,7 @@ class World:
 
     async def _scaled(self, choice: int) -> None:
         found = self._deployment(choice)
-        changed = {**found, "spec": {**found["spec"], "replicas": (0, 1, 2, 3, 4, 5)[choice // 7 % 6]}}
+        changed = {**found, "spec": {**found["spec"], "replicas": (0, 1, 2, 3, 4)[choice // 7 % 5]}}
         self.cluster.registry.update(DEPLOYMENT, found, changed)
 
     async def _rolled_out(self, choice: int) -> None:
@@ -275,7 +290,7 @@ class World:
         self.cluster.registry.update(DEPLOYMENT, found, {**found, "spec": spec})
 
     def _deployment(self, choice: int) -> Object:
-        name = ("most-one-down", "three-up", "twice-guarded")[choice % 3]
+        name = ("one", "other", "three-up", "twice-guarded")[choice % 4]
         return self.cluster.registry.get(DEPLOYMENT, "default", name)
 
     async def _pod_deleted(self, choice: int) -> None:
@@ -302,7 +317,7 @@ class World:
         self.cluster.store.put("pods", changed)
 
     async def _budget_changed(self, choice: int) -> None:
-        name = ("most-one-down", "three-up", "stateful")[choice % 3]
+        name = ("shared", "three-up", "stateful")[choice % 3]
         found = self.cluster.registry.get(BUDGET, "default", name)
         kept = {key: value for key, value in found["spec"].items() if key not in ("maxUnavailable", "minAvailable")}
         given = ({"maxUnavailable": 1}, {"maxUnavailable": 0}, {"minAvailable": 2}, {"maxUnavailable": "50%"})[choice // 5 % 4]
@@ -367,7 +382,7 @@ class World:
     async def _slow(self, choice: int) -> None:
         line = self._victim(choice).line
         line.change(latency_seconds=(0.05, 0.3, 1.0)[choice % 3], lag_seconds=(0.05, 0.5, 2.0)[choice // 3 % 3])
-        self._later(float(5 + choice % 30), lambda: line.change(latency_seconds=0.003, lag_seconds=0.002))
+        self._later(float(5 + choice % 30), lambda: line.change(latency_seconds=0.003, lag_seconds=self._lag_seconds))
 
     # Faults of the server
 
@@ -437,16 +452,39 @@ class World:
     async def _asked(self, choice: int) -> None:
         self._victim(choice).ask()
 
-    async def _ambush(self, choice: int) -> None:
-        async def replaced(namespace: str, name: str) -> None:
+    async def _replaced_on_the_way(self, choice: int) -> None:
+        """A pod of a StatefulSet is replaced by one of the same name while its eviction is on the wire."""
+
+        async def strike(request: Request) -> None:
             try:
-                delete(self.cluster.registry, POD, namespace, name, DeleteOptions(grace_seconds=0))
+                delete(self.cluster.registry, POD, "default", request.path.split("/")[-2], DeleteOptions(grace_seconds=0))
             except ApiProblem:
                 return
-            self.counts["met: pod replaced while its eviction was on the wire"] += 1
+            self.counts["met: a pod was replaced while its eviction was on the wire"] += 1
             await asyncio.sleep((0.05, 0.4, 1.5)[choice % 3])
 
-        self.witness.ambushes.append(replaced)
+        self.witness.ambushes.append(Ambush(lambda request: "/pods/stateful-" in request.path, strike))
+
+    async def _changed_on_the_way(self, choice: int) -> None:
+        """What a plan rests on changes after it was made: while the account of a request is being written."""
+
+        async def strike(request: Request) -> None:
+            now = self.clock.now()
+            (text,) = json.loads(request.body)["data"].values()
+            asked = {uid for uid, until in json.loads(text)["asked"].items() if 50.0 < until - now < 70.0}
+            pod = next((each for each in self.cluster.store.objects("pods") if each["metadata"]["uid"] in asked), None)
+            if pod is None:
+                return
+            self.counts["met: the world changed while an eviction was being accounted for"] += 1
+            if choice % 2:
+                delete(self.cluster.registry, POD, "default", pod["metadata"]["name"], DeleteOptions(grace_seconds=30))
+            else:
+                name = pod["spec"]["nodeName"]
+                self._cordon(name, True)
+                self._later(20.0, lambda: self._cordon(name, False))
+            await asyncio.sleep(1.0)
+
+        self.witness.ambushes.append(Ambush(lambda request: request.method == "PATCH" and "/configmaps/" in request.path, strike))
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:
         def attempt() -> None:
@@ -458,9 +496,9 @@ class World:
         self._timers.append(self._loop.call_later(seconds, attempt))
 
 
-def _workload(name: str, replicas: int) -> Object:
+def _workload(name: str, replicas: int, group: str) -> Object:
     container = {"name": "main", "image": "image:1", "resources": {"requests": {"cpu": "400m"}}}
-    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
+    template = {"metadata": {"labels": {"app": name, "group": group}}, "spec": {"containers": [container]}}
     spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
     return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
@@ -492,5 +530,6 @@ ACTIONS: Mapping[str, Callable[[World, int], Awaitable[None]]] = {
     "fault: watches fail": World._watches_fail,
     "fault: the API server restarts": World._server_restarts,
     "fault: the API server forgets its history": World._history_forgotten,
-    "fault: a pod is replaced while its eviction is on the wire": World._ambush,
+    "fault: a pod is replaced while its eviction is on the wire": World._replaced_on_the_way,
+    "fault: the world changes while an eviction is accounted for": World._changed_on_the_way,
 }
