@@ -38,9 +38,27 @@ class Conflicts:
                 return term, self._other(pod, term)
         return None
 
-    def forget(self) -> None:
-        """Count anew: a pod has gone."""
-        self._counts.clear()
+    def holders(self) -> frozenset[PodShape]:
+        """Return the shapes in scope that have a rule."""
+        view = self._view
+        return frozenset(
+            shape
+            for namespace in view.namespaces()
+            for shape in view.shapes(namespace)
+            if shape.anti_affinity and self._looks_at(shape)
+        )
+
+    def suspects(self) -> frozenset[PodShape]:
+        """Return the holders of a rule that is broken somewhere: a domain has more pods that the term selects than a holder."""
+        return frozenset(shape for shape in self.holders() if any(self._is_crowded(term, shape) for term in shape.anti_affinity))
+
+    def _is_crowded(self, term: AffinityTerm, shape: PodShape) -> bool:
+        return max(self._count(term).values(), default=0) > (1 if shape in self.selected(term) else 0)
+
+    def forget(self, pod: Pod) -> None:
+        """Count anew what selects a pod that has gone."""
+        for term in [term for term in self._counts if pod.shape in self.selected(term)]:
+            del self._counts[term]
 
     def _count(self, term: AffinityTerm) -> dict[str, int]:
         counts = self._counts.get(term)
@@ -88,8 +106,9 @@ def propose(view: View, args: Args) -> None:
     """Ask for each holder of a broken rule, node by node, the cheapest first; each approval may mend others."""
     looks_at = in_scope(args.namespaces, args.label_selector)
     conflicts = Conflicts(view, looks_at)
-    for node in view.nodes:
-        holders = [pod for shape, pods in view.live(node.name).items() if shape.anti_affinity and looks_at(shape) for pod in pods]
+    suspects = conflicts.suspects()
+    for node in view.nodes if suspects else ():
+        holders = [pod for shape, pods in view.live(node.name).items() if shape in suspects for pod in pods]
         for pod in cheapest_first(holders):
             found = conflicts.with_pod(pod)
             if found is None:
@@ -98,7 +117,8 @@ def propose(view: View, args: Args) -> None:
             reason = f"its anti-affinity to {term.selector} ({term.topology_key}) is broken by {other.key} on {other.node}"
             verdict = view.ask(pod, reason, Aim())
             if verdict.approved:
-                conflicts.forget()
+                conflicts.forget(pod)
+                suspects = conflicts.holders()  # Where its replacement is expected, a rule that was kept may be broken.
             if verdict.ends_run:
                 return
             if verdict.ends_node:

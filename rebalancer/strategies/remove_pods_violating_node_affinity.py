@@ -56,8 +56,14 @@ def propose(view: View, args: Args) -> None:
     looks_at = in_scope(args.namespaces, args.label_selector)
     for kind in args.node_affinity_type:
         weights: dict[PodShape, dict[str, int]] = {}
+        choosy = frozenset(
+            shape
+            for namespace in view.namespaces()
+            for shape in view.shapes(namespace)
+            if looks_at(shape) and _is_choosy(shape, kind)
+        )
         for node in view.nodes:
-            concerned = {shape for shape in view.live(node.name) if looks_at(shape) and _concerns(shape, kind, node)}
+            concerned = [shape for shape in view.live(node.name) if shape in choosy and _concerns(shape, kind, node)]
             for pod in cheapest_first(pod for shape in concerned for pod in view.live(node.name)[shape]):
                 verdict: Verdict | None
                 if kind == REQUIRED_NODE_AFFINITY:
@@ -72,10 +78,12 @@ def propose(view: View, args: Args) -> None:
                     break
 
 
+def _is_choosy(shape: PodShape, kind: str) -> bool:
+    return bool(shape.preferred_node if kind == PREFERRED_NODE_AFFINITY else shape.node_selector or shape.required_node)
+
+
 def _concerns(shape: PodShape, kind: str, node: Node) -> bool:
-    if kind == PREFERRED_NODE_AFFINITY:
-        return bool(shape.preferred_node)
-    return bool(shape.node_selector or shape.required_node) and not is_required_match(shape, node)
+    return kind == PREFERRED_NODE_AFFINITY or not is_required_match(shape, node)
 
 
 def keeps(view: View, args: Args) -> Keeper:

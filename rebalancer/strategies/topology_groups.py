@@ -182,13 +182,15 @@ def groups_of(
 ) -> list[Group]:
     """Return the constraints of the namespace's pods with all matching live pods counted (F2), in a fixed order.
 
-    known, index: what was worked out so far.
+    Soft constraints that are not upheld decide nothing and are left out. known, index: what was worked out so far.
     """
     found: dict[tuple[object, ...], Group] = {}
     for shape in view.shapes(namespace):
         if not shape.spread or not looks_at(shape):
             continue
         for constraint in shape.spread:
+            if not constraint.hard and not upholds(constraint):
+                continue
             key = identity(shape, constraint)
             group = found.get(key)
             if group is None:
