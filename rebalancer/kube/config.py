@@ -149,12 +149,16 @@ def from_kubeconfig(
     if cluster is None:
         raise KubeConfigError(f"{paths}: context {chosen!r} names the cluster {cluster_name!r}, which is not there")
     server = str(cluster.body.get("server") or "").rstrip("/")
-    if urlsplit(server).scheme not in ("http", "https"):
+    if not _is_usable(server):
         raise KubeConfigError(f"{paths}: cluster {cluster_name!r} has no usable server URL ({server!r})")
     user = entries["users"].get(user_name, _Entry(user_name, {}, Path()))
     if user_name and user_name not in entries["users"]:
         raise KubeConfigError(f"{paths}: context {chosen!r} names the user {user_name!r}, which is not there")
     proxy = str(cluster.body.get("proxy-url") or "")
+    if proxy and not _is_usable(proxy):
+        raise KubeConfigError(
+            f"{paths}: cluster {cluster_name!r} has no usable proxy-url ({proxy!r}): http and https are supported"
+        )
     return Access(
         server=server,
         credentials=_credentials(user, cluster, clock, wall_clock),
@@ -167,6 +171,15 @@ def from_kubeconfig(
         proxy=proxy or _environment_proxy(server, environment),
         namespace=str(found.body.get("namespace") or "default"),
     )
+
+
+def _is_usable(url: str) -> bool:
+    """Tell whether a URL has a scheme that is spoken here, a host, and a port that exists."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and not set(url) & set(" \t\r\n")
+    except ValueError:
+        return False
 
 
 def _merge(paths: str) -> tuple[str, dict[str, dict[str, _Entry]]]:
@@ -194,8 +207,10 @@ def _document(path: Path) -> Mapping[str, Any]:
         document = yaml.safe_load(path.read_bytes())
     except OSError as error:
         raise KubeConfigError(f"{path} cannot be read: {error.strerror or error}") from error
-    except yaml.YAMLError as error:
-        raise KubeConfigError(f"{path} is not YAML: {error}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise KubeConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    except RecursionError:
+        raise KubeConfigError(f"{path} is nested too deeply") from None
     if document is None:
         return {}
     if not isinstance(document, Mapping) or not all(
@@ -227,18 +242,26 @@ def _exec_plugin(user: _Entry, plugin: Mapping[str, Any], cluster: _Entry, wall_
         raise KubeConfigError(f"{user.name}: exec needs a command and an apiVersion")
     if os.sep in command:  # a path is relative to the kubeconfig, a bare name is looked up in PATH
         command = str(user.base / command)
-    environment = {str(each["name"]): str(each["value"]) for each in plugin.get("env") or ()}
+    arguments, variables = plugin.get("args") or [], plugin.get("env") or []
+    if not isinstance(arguments, list):
+        raise KubeConfigError(f"{user.name}: args of exec must be a list")
+    if not isinstance(variables, list) or not all(isinstance(each, Mapping) and each.get("name") for each in variables):
+        raise KubeConfigError(f"{user.name}: env of exec must be a list of name and value")
+    environment = {str(each["name"]): str(each.get("value") or "") for each in variables}
     described: dict[str, Any] | None = None
     if plugin.get("provideClusterInfo"):
         ca = cluster.pem("certificate-authority")
         described = {"server": cluster.body.get("server")}
         if ca is not None:
-            content = ca if isinstance(ca, bytes) else ca.read_bytes()
+            try:
+                content = ca if isinstance(ca, bytes) else ca.read_bytes()
+            except OSError as error:
+                raise KubeConfigError(f"{cluster.name}: {ca!s} cannot be read: {error.strerror or error}") from error
             described["certificate-authority-data"] = base64.b64encode(content).decode()
         for key in ("insecure-skip-tls-verify", "tls-server-name", "proxy-url"):
             if cluster.body.get(key):
                 described[key] = cluster.body[key]
-    return ExecPlugin([command, *map(str, plugin.get("args") or ())], environment, version, described, wall_clock)
+    return ExecPlugin([command, *map(str, arguments)], environment, version, described, wall_clock)
 
 
 def _auth_provider(user: _Entry, provider: Mapping[str, Any], clock: Callable[[], float]) -> AuthProvider:
@@ -258,7 +281,7 @@ def _auth_provider(user: _Entry, provider: Mapping[str, Any], clock: Callable[[]
 
 
 def _environment_proxy(server: str, environment: Mapping[str, str]) -> str | None:
-    """Return the proxy that HTTPS_PROXY and NO_PROXY prescribe for a server."""
+    """Return the proxy that HTTPS_PROXY and NO_PROXY prescribe for a server. Raises KubeConfigError for an unusable one."""
     if environment is not os.environ:
         lowered = {name.lower(): value for name, value in environment.items()}
         proxies = {name.removesuffix("_proxy"): value for name, value in lowered.items() if name.endswith("_proxy") and value}
@@ -267,4 +290,7 @@ def _environment_proxy(server: str, environment: Mapping[str, str]) -> str | Non
     parts = urlsplit(server)
     if not parts.hostname or proxy_bypass_environment(parts.hostname, proxies):
         return None
-    return proxies.get(parts.scheme)
+    proxy = proxies.get(parts.scheme)
+    if proxy and not _is_usable(proxy):
+        raise KubeConfigError(f"{parts.scheme.upper()}_PROXY names no usable proxy ({proxy!r}): http and https are supported")
+    return proxy
