@@ -62,6 +62,8 @@ async def _pages(transport: Transport, resource: Resource, timeout_seconds: floa
             page = orjson.loads(reply.body)
         except ValueError as error:
             raise KubeUnavailable(f"the list of {resource.rbac_name} is not JSON: {error}") from error
+        if not isinstance(page, dict) or "items" not in page:
+            raise KubeError(f"{transport.access.server} does not answer like an API server: no list of {resource.rbac_name}")
         found += [{**item, "kind": resource.kind} for item in page.get("items") or ()]
         token = (page.get("metadata") or {}).get("continue")
         if not token:

@@ -135,6 +135,8 @@ class Transport:
         url = self.access.server + path + (f"?{urlencode(query)}" if query else "")
         headers = {"Accept": "application/json", "User-Agent": self._user_agent, "Content-Type": content_type}
         if authorization is not None:
+            if not authorization.isprintable():
+                raise NotSent(f"{self.access.source}: the credentials hold characters that a header cannot")
             headers["Authorization"] = authorization
         client = await self._current()
         client.users += 1
@@ -156,9 +158,9 @@ class Transport:
         except _UNSENT as error:
             raise NotSent(f"{self.access.server} cannot be reached: {error}") from error
         except TimeoutError as error:
-            raise KubeUnavailable(f"{method} {path}: no reply in time") from error
+            raise KubeUnavailable(f"{method} {self.access.server}{path}: no reply in time") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise KubeUnavailable(f"{method} {path}: {_words(error)}") from error
+            raise KubeUnavailable(f"{method} {self.access.server}{path}: {_words(error)}") from error
         finally:
             if response is not None:
                 response.close() if response.content and not response.content.at_eof() else response.release()
@@ -279,4 +281,4 @@ def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _words(error: Exception) -> str:
-    return str(error) or type(error).__name__
+    return " ".join(str(error).split()) or type(error).__name__
