@@ -7,6 +7,7 @@ import atexit
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,7 @@ import typer
 if TYPE_CHECKING:
     from rebalancer.control.happenings import Listener
     from rebalancer.placement.profile import SchedulerConfig
+    from rebalancer.policy import Loaded
     from rebalancer.service.parts import Parts
     from rebalancer.settings import Settings
 
@@ -56,12 +58,12 @@ def register(app: typer.Typer) -> None:
 
 def run(policy: PolicyOption = None, dry_run: DryRunOption = None, log_level: LevelOption = None) -> int:
     """Run the controller. SIGTERM ends it within seconds, a second one at once; SIGHUP asks for a run."""
-    return asyncio.run(_run(environment(policy, dry_run, log_level)))
+    return asyncio.run(_run(checked(environment(policy, dry_run, log_level))))
 
 
 def once(policy: PolicyOption = None, dry_run: DryRunOption = None, log_level: LevelOption = None) -> int:
     """Make one run."""
-    return asyncio.run(_once(environment(policy, dry_run, log_level)))
+    return asyncio.run(_once(checked(environment(policy, dry_run, log_level))))
 
 
 def environment(policy: str | None, dry_run: DryRun | None, log_level: Level | None) -> dict[str, str]:
@@ -74,33 +76,50 @@ def environment(policy: str | None, dry_run: DryRun | None, log_level: Level | N
     return {**os.environ, **{name: value for name, value in given.items() if value is not None}}
 
 
-async def _run(environ: Mapping[str, str]) -> int:
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a user wrote, found to be right. environ: the process's environment with the command line in its place."""
+
+    environ: Mapping[str, str]
+    settings: Settings
+    loaded: Loaded
+
+
+def checked(environ: Mapping[str, str]) -> Given:
+    """Read settings and policy before anything that takes time is loaded. Raises InputError with every mistake at once."""
+    from rebalancer.settings import load_policy, load_settings
+
+    settings = load_settings(environ)
+    return Given(environ, settings, load_policy(settings, environ, read=lambda path: Path(path).read_bytes()))
+
+
+async def _run(given: Given) -> int:
     from rebalancer.service.life import Stop, serve
 
     stop = Stop()
     stop.listen()
-    parts, settings = await prepare(environ)
-    file = settings.policy.policy_file
+    parts = await prepare(given)
+    file = given.settings.policy.policy_file
     await serve(parts, stop, policy_file=Path(file) if file else None)
     return 0
 
 
-async def _once(environ: Mapping[str, str]) -> int:
+async def _once(given: Given) -> int:
     from rebalancer.service.life import Stop, run_once
 
     stop = Stop()
     stop.listen()
-    parts, _ = await prepare(environ)
+    parts = await prepare(given)
     ended = await run_once(parts, stop)
     if ended is None:
         return 0
-    return 1 if ended.ending in ("failed", "fenced") else 0
+    return 1 if ended.ending in ("failed", "fenced", "unavailable") else 0
 
 
-async def prepare(environ: Mapping[str, str]) -> tuple[Parts, Settings]:
-    """Read settings and policy, look whether the cluster is there and can evict, say what holds, and build the service.
+async def prepare(given: Given) -> Parts:
+    """Look whether the cluster is there and can evict, say what holds, and build the service.
 
-    Raises InputError for what a user wrote, KubeError where the cluster cannot be used.
+    Raises InputError for a wrong scheduler configuration, KubeError where the cluster cannot be used.
     """
     from random import Random
 
@@ -112,9 +131,8 @@ async def prepare(environ: Mapping[str, str]) -> tuple[Parts, Settings]:
     from rebalancer.service.evaluation import caps_of
     from rebalancer.service.logs import LogListener, configure_logging
     from rebalancer.service.parts import build
-    from rebalancer.settings import load_policy, load_settings
 
-    settings = load_settings(environ)
+    environ, settings, loaded = given.environ, given.settings, given.loaded
     log = configure_logging(settings.serving.log_level, settings.serving.log_format)
     listeners: list[Listener] = [LogListener(log)]
     if settings.serving.otlp_endpoint is not None:
@@ -123,7 +141,6 @@ async def prepare(environ: Mapping[str, str]) -> tuple[Parts, Settings]:
         tracing, send_rest = trace_listener(settings.serving.otlp_endpoint, time.time)
         listeners.append(tracing)
         atexit.register(send_rest)
-    loaded = load_policy(settings, environ, read=lambda path: Path(path).read_bytes())
     scheduler = _scheduler(settings)
     access = find_access(kubeconfig=settings.cluster.kubeconfig, context=settings.cluster.kube_context, environment=environ)
     transport = Transport(access)
@@ -152,8 +169,7 @@ async def prepare(environ: Mapping[str, str]) -> tuple[Parts, Settings]:
         per_minute=settings.caps.evictions_per_minute,
         in_flight=settings.caps.max_in_flight,
     )
-    parts = build(settings, loaded.policy, scheduler, transport, listeners, random=Random())
-    return parts, settings
+    return build(settings, loaded.policy, scheduler, transport, listeners, random=Random())
 
 
 def _scheduler(settings: Settings) -> SchedulerConfig:

@@ -125,8 +125,12 @@ class Controller:
         """React to one batch, and return how that ended. A gate that opens by itself is waited for, at most a run's deadline."""
         give_up_at = self._clock.monotonic() + self._times.deadline
         while (reason := self._gate.closed_because() or self._gate.paused_because()) is not None:
-            if not self._gate.opens_by_itself() or self._clock.monotonic() >= give_up_at:
-                return RunEnded(0, "closed", reason, 0, 0, 0, 0.0)
+            waits = self._gate.opens_by_itself()
+            if not waits or self._clock.monotonic() >= give_up_at:
+                # A window or a pause is as it should be; a lease that somebody else keeps, or caches that stay old, is not.
+                ended = RunEnded(0, "unavailable" if waits else "closed", reason, 0, 0, 0, 0.0)
+                self._tell(ended)
+                return ended
             await self._clock.sleep(0.05)
         while not self._record.current and self._clock.monotonic() < give_up_at:
             await self._recall()

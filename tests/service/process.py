@@ -74,7 +74,7 @@ class Controller:
             raise AssertionError(f"{name} was not logged {count} times: {self.logged[-30:]}") from None
         return self.events(name)
 
-    async def end(self, seconds: float = 10.0) -> int:
+    async def end(self, seconds: float = 40.0) -> int:
         """Wait for the end and return the exit code."""
         try:
             async with asyncio.timeout(seconds):

@@ -228,3 +228,28 @@ async def test_a_missing_permission_is_named_by_resource_and_fails_readiness(clu
         async with session.get(f"http://127.0.0.1:{listening['port']}/healthz") as reply:
             assert reply.status == 200
         assert running.process.returncode is None
+
+
+async def test_once_outside_of_every_window_does_nothing_and_says_why(
+    cluster: EmbeddedCluster, kubeconfig: Path, tmp_path: Path
+) -> None:
+    """A CronJob that comes at the wrong time ends at once with 0 and a reason."""
+    await placed(cluster, 2, 2)
+    windows = '[{"cron": "0 0 1 1 *", "duration": "1m"}]'
+    async with controller(kubeconfig, tmp_path, command="once", more={"REBALANCER_WINDOWS": windows}) as running:
+        assert await running.end() == 0
+        (ended,) = running.events("run ended")
+    assert ended["ending"] == "closed"
+    assert "window" in ended["reason"]
+
+
+async def test_once_gives_up_when_another_keeps_the_lease(cluster: EmbeddedCluster, kubeconfig: Path, tmp_path: Path) -> None:
+    """A controller is at work already: the one-shot run waits for the lease, at most its deadline, and ends with 1."""
+    async with controller(kubeconfig, tmp_path) as first:
+        await first.logs("leading")
+        short = {"REBALANCER_RUN_DEADLINE_SECONDS": "2"}
+        async with controller(kubeconfig, tmp_path, command="once", more=short) as second:
+            assert await second.end() == 1
+            (ended,) = second.events("run ended")
+    assert ended["ending"] == "unavailable"
+    assert "holds the lease" in ended["reason"]
