@@ -120,6 +120,7 @@ REFUSALS: Mapping[str, Mapping[str, str]] = {
         "undone-spread": (
             "Nothing. RemovePodsViolatingTopologySpreadConstraint has [precedence](strategies/index.md#precedence)."
         ),
+        "undone-levelling": "Nothing. LowNodeUtilization has [precedence](strategies/index.md#precedence).",
         "undone-duplicates": "Nothing. RemoveDuplicates has [precedence](strategies/index.md#precedence).",
         "back-again": "Nothing. The scheduler would choose the same node again.",
     },

@@ -82,6 +82,8 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
         "its own node has {2}",
         "undone-spread": "RemovePodsViolatingTopologySpreadConstraint would move it off node {0} again: spread violations {1}, "
         "they are {2} now",
+        "undone-levelling": "LowNodeUtilization would move pods off node {0} again: it would be at {1} % of {2}, above the "
+        "target of {3} %",
         "undone-duplicates": "RemoveDuplicates would move it off node {0} again: {1} pods of the same owner would be there, "
         "its own node has {2}",
         "back-again": "it would come back to node {0}",

@@ -30,7 +30,7 @@ from rebalancer.strategies.utilization import (
     subtract,
     usage_of,
 )
-from rebalancer.strategies.view import Aim, Demand, Strategy, Verdict, View
+from rebalancer.strategies.view import Aim, Demand, Keeper, LandingJudge, Strategy, Verdict, View
 
 _WORTH_WAITING = 1.25
 
@@ -264,6 +264,29 @@ def _step(shape: PodShape, source: Usage, resource: str, there: float) -> float:
     return 2 * share * (source.percent(resource) - there - share)
 
 
+def keeps(view: View, args: Args) -> Keeper:
+    """Keep pods from nodes that they would bring above their target, where this strategy would move pods off again."""
+    resources = all_resources(args.thresholds)
+    target: Mapping[str, float] = args.target_thresholds
+    if args.use_deviation_thresholds:
+        usages = [usage_of(view, node, resources) for node in view.nodes]
+        target = shifted(usages, args.thresholds, args.target_thresholds, +1)
+
+    def keeper(pod: Pod) -> LandingJudge:
+        def judge(landing: str) -> Objection | None:
+            there = usage_of(view, view.node(landing), resources)
+            set_limits(there, target)
+            for resource, limit in there.limits.items():
+                if resource in target and there.used[resource] + pod.shape.requests.amount(resource) > limit:
+                    share = f"{after(there, pod.shape, resource):.1f}"
+                    return Objection("undone-levelling", (landing, share, resource, f"{target[resource]:g}"))
+            return None
+
+        return judge
+
+    return keeper
+
+
 def propose(view: View, args: Args) -> None:
     """Relieve over-used nodes."""
     Balancer(view, args).run()
@@ -275,4 +298,5 @@ STRATEGY = Strategy(
     "balance",
     frozenset({TriggerKind.TICK, TriggerKind.NODE_JOINED, TriggerKind.NODE_CHANGED}),
     propose,
+    keeps,
 )
