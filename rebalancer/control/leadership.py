@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from rebalancer.control.happenings import LeadershipChanged, Listener, Noticed
 from rebalancer.control.ports import Clock, LeasePort
 from rebalancer.control.pulse import Pulses
-from rebalancer.errors import KubeError
+from rebalancer.errors import KubeError, KubeForbidden
 from rebalancer.model.lease import LeaseRecord
 
 
@@ -63,6 +63,7 @@ class Election:
         self._may_act_at = 0.0
         self._taken_over_at_version = ""
         self._problem = ""
+        self._denied = False
         self.changed = asyncio.Event()
         self.attempted = asyncio.Event()
 
@@ -104,6 +105,11 @@ class Election:
     def problem(self) -> str:
         """Why the lease could not be read or written the last time, in words; empty when it could."""
         return self._problem
+
+    @property
+    def denied(self) -> str:
+        """Why this process can never lead, in words: it may not use the lease. Empty where it may."""
+        return self._problem if self._denied else ""
 
     async def serve(self) -> None:
         """Stand for election until cancelled."""
@@ -152,8 +158,10 @@ class Election:
             if problem != self._problem:
                 self._tell(Noticed("lease-unusable", f"the lease cannot be read or written: {problem}"))
             self._problem = problem
+            self._denied = isinstance(error, KubeForbidden)
         else:
             self._problem = ""
+            self._denied = False
 
     def _call_bound(self) -> float:
         """Return how long one attempt may take: shorter than what is left before leadership ends."""

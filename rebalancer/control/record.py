@@ -32,6 +32,7 @@ class Record:
         self._cooldowns = cooldowns
         self._tell = tell
         self._asked: dict[str, float] = {}
+        self._told = ""
         self.current = False
         self.left_over: Tally | None = None
 
@@ -56,8 +57,9 @@ class Record:
         try:
             state = await self._memory.recall()
         except KubeError as error:
-            self._tell(Noticed("state-unreadable", f"what was remembered cannot be read: {error}"))
+            self._tell_once("state-unreadable", f"what was remembered cannot be read: {error}")
             return False
+        self._told = ""
         if state is None:
             self._tell(Noticed("state-damaged", "what was remembered cannot be understood and is started afresh"))
             state = Remembered()
@@ -88,8 +90,15 @@ class Record:
         except KubeError as error:
             # It may have been written all the same: the version that is known here may be an old one.
             self.current = False
-            self._tell(Noticed("state-unwritten", f"the state could not be written, so nothing is sent: {error}"))
+            self._tell_once("state-unwritten", f"the state could not be written, so nothing is sent: {error}")
             return "unwritten"
+        self._told = ""
         if not done:
             self.current = False
         return "written" if done else "fenced"
+
+    def _tell_once(self, code: str, text: str) -> None:
+        """Tell of a problem when it appears, not at every attempt."""
+        if text != self._told:
+            self._told = text
+            self._tell(Noticed(code, text))

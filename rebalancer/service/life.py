@@ -160,7 +160,7 @@ async def _faces(parts: Parts, listen: bool) -> AsyncIterator[None]:
     serve_settings = parts.settings.serving
     faces = Faces(
         stuck=parts.pulses.stuck,
-        unready=parts.cache.unfresh,
+        unready=lambda: _unready(parts),
         status=parts.status.document,
         trigger=lambda who: parts.trigger(Trigger(TriggerKind.MANUAL, "", who), urgent=True),
         may=lambda token, verb, path: _may(parts, token, verb, path),
@@ -171,6 +171,12 @@ async def _faces(parts: Parts, listen: bool) -> AsyncIterator[None]:
         where = f"{serve_settings.listen_address}:{port}"
         parts.tell(Noticed("listening", f"probes, metrics and status on {where}", loud=False, values={"port": port}))
         yield
+
+
+def _unready(parts: Parts) -> tuple[str, ...]:
+    """Name what keeps this process from its work: caches that are not fresh, a lease that it may not use."""
+    denied = parts.election.denied if parts.election is not None else ""
+    return (*parts.cache.unfresh(), *((denied,) if denied else ()))
 
 
 async def _may(parts: Parts, token: str, verb: str, path: str) -> bool:

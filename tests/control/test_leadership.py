@@ -10,7 +10,7 @@ import pytest
 from rebalancer.control.happenings import LeadershipChanged, Noticed
 from rebalancer.control.leadership import Election, ElectionTimes
 from rebalancer.control.pulse import Pulses
-from rebalancer.errors import KubeUnavailable
+from rebalancer.errors import KubeForbidden, KubeUnavailable
 from rebalancer.model.lease import LeaseRecord
 from tests.control.virtual import Heard, VirtualClock
 
@@ -42,6 +42,7 @@ class LeaseClient:
         self.cut = False
         self.hangs = False
         self.loses_replies = False
+        self.forbidden = False
         self.writes: list[LeaseRecord] = []
 
     async def _weather(self) -> None:
@@ -50,6 +51,8 @@ class LeaseClient:
             await asyncio.sleep(3600)
         if self.cut:
             raise KubeUnavailable("cut off")
+        if self.forbidden:
+            raise KubeForbidden("cannot get leases", "get", "leases.coordination.k8s.io")
 
     async def read(self) -> LeaseRecord | None:
         """Return the Lease."""
@@ -272,4 +275,19 @@ async def test_the_holders_own_duration_counts(store: LeaseStore) -> None:
     assert one.election.leading
     assert store.record is not None
     assert store.record.transitions == 5
+    await one.stop()
+
+
+async def test_a_lease_that_may_not_be_used_is_told_once_and_fails_readiness(store: LeaseStore) -> None:
+    """Without the permission it can never lead: said in words, once, and for as long as it lasts."""
+    one = Candidate(store, "one")
+    one.client.forbidden = True
+    one.start()
+    await asyncio.sleep(10)
+    assert [each.code for each in one.heard.of(Noticed)] == ["lease-unusable"]
+    assert "leases" in one.election.denied
+    one.client.forbidden = False
+    await asyncio.sleep(3)
+    assert one.election.leading
+    assert one.election.denied == ""
     await one.stop()

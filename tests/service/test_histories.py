@@ -1,6 +1,6 @@
 """Random histories of changes, faults, failovers and window edges: what was promised about evictions holds in every one.
 
-The number of histories is REBALANCER_TEST_HISTORIES (default: few enough for every run of the tests).
+The number of histories is the environment variable HISTORIES (by default few enough for every run of the tests).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.control.virtual import VirtualLoop
 from tests.service.histories import ACTIONS, History
 
-_COUNT = int(os.environ.get("HISTORIES", "25"))
+_COUNT = int(os.environ.get("HISTORIES", "12"))
 _QUIET_SECONDS = 240.0
 totals: Counter[str] = Counter()
 
