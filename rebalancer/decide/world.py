@@ -136,7 +136,7 @@ class World:
     def move(self, pod: Pod, landing: str | None) -> None:
         """Take a pod off its node; where a landing is given, put a stand-in there."""
         node = pod.node or ""
-        self._replace(node, tuple(each for each in self.on(node) if each.uid != pod.uid))
+        self._replace(node, tuple(each for each in self.on(node) if each.uid != pod.uid), pod.shape)
         self.gone.add(pod.uid)
         if self._live_owned is not None and not pod.finished:
             for owner in pod.shape.owners:
@@ -144,23 +144,22 @@ class World:
         if landing is not None:
             stand_in = replace(pod, uid=f"{pod.uid}+", node=landing, ready=False, phase=Phase.PENDING)
             self.stand_ins.add(stand_in.uid)
-            self._replace(landing, (*self.on(landing), stand_in))
+            self._replace(landing, (*self.on(landing), stand_in), pod.shape)
 
-    def _replace(self, node: str, bucket: tuple[Pod, ...]) -> None:
-        before = self._facts.get(node)
+    def _replace(self, node: str, bucket: tuple[Pod, ...], shape: PodShape) -> None:
+        """Show other pods on a node, of which only those of one shape differ."""
         self._buckets[node] = bucket
         after = self._facts[node] = facts_of(bucket)
         if self._places is None:
             return
-        for shape in {**(before.live if before else {}), **after.live}:
-            nodes = self._places.get(shape)
-            if nodes is None:
-                nodes = self._places[shape] = {}
-                self._namespaces.setdefault(shape.namespace, {})[shape] = None
-            if shape in after.live:
-                nodes[node] = after.live[shape]
-            else:
-                nodes.pop(node, None)
+        nodes = self._places.get(shape)
+        if nodes is None:
+            nodes = self._places[shape] = {}
+            self._namespaces.setdefault(shape.namespace, {})[shape] = None
+        if shape in after.live:
+            nodes[node] = after.live[shape]
+        else:
+            nodes.pop(node, None)
 
     def _all_places(self) -> dict[PodShape, dict[str, tuple[Pod, ...]]]:
         places = self._places

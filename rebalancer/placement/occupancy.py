@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from rebalancer.model.pod import Pod, PodShape
+from rebalancer.model.pod import Phase, Pod, PodShape
 from rebalancer.model.snapshot import Snapshot
 from rebalancer.placement.node_table import NodeTable
 
@@ -95,6 +95,7 @@ class BucketCache:
         self.dying: Places = {}
         self.shapes = ShapeIndex()
         self.daemons: dict[str, dict[str, int]] = {}
+        self._daemon_of: dict[PodShape, str] = {}
         self._buckets: dict[str, tuple[Pod, ...]] = {}
         self._sums: dict[str, Sums] = {}
         self._scalars: dict[str, dict[str, int]] = {}
@@ -131,8 +132,10 @@ class BucketCache:
         cpu = memory = ephemeral = count = nonzero_cpu = nonzero_memory = 0
         scalars: dict[str, int] = {}
         live, dying = self.live, self.dying
+        daemon_of = self._daemon_of
         for pod in bucket:
-            if pod.finished:
+            phase = pod.phase
+            if phase is Phase.SUCCEEDED or phase is Phase.FAILED:
                 continue
             shape = pod.shape
             requests = shape.requests
@@ -150,10 +153,12 @@ class BucketCache:
             if nodes is None:
                 nodes = places[shape] = {}
                 self.shapes.add(shape)
+                owner = shape.owner
+                if owner is not None and owner.kind == "DaemonSet":
+                    daemon_of[shape] = owner.uid
             nodes[node] = nodes.get(node, 0) + 1
-            owner = shape.owner
-            if owner is not None and owner.kind == "DaemonSet":
-                mine = self.daemons.setdefault(owner.uid, {})
+            if shape in daemon_of:
+                mine = self.daemons.setdefault(daemon_of[shape], {})
                 mine[node] = mine.get(node, 0) + 1
         self._sums[node] = (cpu, memory, ephemeral, count, nonzero_cpu, nonzero_memory)
         if scalars:
@@ -167,13 +172,14 @@ class BucketCache:
                 continue
             shape = pod.shape
             places = self.live if pod.deleted_at is None else self.dying
+            uid = self._daemon_of.get(shape)
+            if uid is not None and _take(self.daemons[uid], node):
+                del self.daemons[uid]
             if _take(places[shape], node):
                 del places[shape]
                 if shape not in self.live and shape not in self.dying:
                     self.shapes.discard(shape)
-            owner = shape.owner
-            if owner is not None and owner.kind == "DaemonSet" and _take(self.daemons[owner.uid], node):
-                del self.daemons[owner.uid]
+                    self._daemon_of.pop(shape, None)
 
 
 def _take(nodes: dict[str, int], node: str) -> bool:
