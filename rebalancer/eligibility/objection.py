@@ -60,7 +60,6 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
         "no-acceptable-landing": "it fits other nodes, but none of them is an improvement; {0}",
         "scheduler-spreads": "{0} % of the landings that kube-scheduler may choose pack nothing, at most {1} % may; {2}; packing "
         "needs a scheduler with MostAllocated scoring",
-        "unpredictable": "where it would land cannot be predicted: {0}",
         # strategies
         "excluded-namespace": "its namespace {0} is excluded by the strategy",
         "untolerated-destinations": "it tolerates the taints of none of the {0} destinations",

@@ -31,8 +31,9 @@ class Kin(NamedTuple):
 
 def kin_of(shape: PodShape) -> Kin:
     """Return the group that a shape belongs to."""
-    owners = tuple(sorted((owner.kind, owner.name) for owner in shape.owners))
-    return Kin(shape.namespace, owners, tuple(sorted(shape.images)))
+    owners, images = shape.owners, shape.images
+    names = ((owners[0].kind, owners[0].name),) if len(owners) == 1 else tuple(sorted((each.kind, each.name) for each in owners))
+    return Kin(shape.namespace, names, images if len(images) == 1 else tuple(sorted(images)))
 
 
 class Group:
@@ -205,19 +206,20 @@ def propose(view: View, args: Args) -> None:
 def keeps(view: View, args: Args) -> Keeper:
     """Keep pods from nodes that would have more of the same owner than their own node has."""
     looks_at = in_scope(args.namespaces)
-    families: dict[Kin, list[PodShape]] = {}
+    families: dict[str, dict[Kin, list[PodShape]]] = {}
     known: dict[PodShape, Group | None] = {}
 
     def group_of(shape: PodShape) -> Group | None:
         if shape not in known:
             kinds = owner_kinds(shape)
             spared = not kinds or not looks_at(shape) or any(kind in args.exclude_owner_kinds for kind in kinds)
-            if not families:
-                for namespace in view.namespaces():
-                    for each in view.shapes(namespace):
-                        families.setdefault(kin_of(each), []).append(each)
+            family = families.get(shape.namespace)
+            if family is None:
+                family = families[shape.namespace] = {}
+                for each in view.shapes(shape.namespace):
+                    family.setdefault(kin_of(each), []).append(each)
             kin = kin_of(shape)
-            known[shape] = None if spared else Group(kin, families.get(kin, []))
+            known[shape] = None if spared else Group(kin, family.get(kin, []))
         return known[shape]
 
     def keeper(pod: Pod) -> LandingJudge | None:
