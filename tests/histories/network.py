@@ -24,6 +24,8 @@ from rebalancer.sim.requests import Answer, Request
 from rebalancer.sim.streams import error_line, line
 
 _BOOKMARK_SECONDS = 60.0
+# Each watch is behind by as much as it likes; that of budgets by more than that of pods, which is the harder case.
+_SLOWER_PATH, _SLOWER = "/poddisruptionbudgets", 4.0
 _ANSWERING = frozenset(
     {
         Trouble.GONE,
@@ -207,7 +209,7 @@ class Line:
             _reply(answer).require(verb, resource)
             raise KubeUnavailable("no watch")
         heard = self.heard.setdefault(path, Heard())
-        stream = _Stream(answer, self._front, heard, fault)
+        stream = _Stream(answer, self._front, heard, fault, _SLOWER if path.endswith(_SLOWER_PATH) else 1.0)
         self._streams.add(stream)
         try:
             async with aclosing(stream.lines(weather, self._audible, silent_seconds)) as lines:
@@ -258,6 +260,7 @@ class _Stream:
     front: Front
     heard: Heard
     fault: Fault | None
+    slower: float
     broken: bool = field(default=False, init=False)
 
     def break_off(self) -> None:
@@ -299,7 +302,7 @@ class _Stream:
                     return
                 raise KubeUnavailable("the connection broke")
             changes = watch.take()
-            await asyncio.sleep(weather.lag_seconds)
+            await asyncio.sleep(weather.lag_seconds * self.slower)
             for change in changes:
                 self.heard.heard_at = loop.time()
                 if change.initial_end:

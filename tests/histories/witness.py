@@ -132,7 +132,7 @@ class Observer:
     async def on_its_way(self, request: Request) -> None:
         """Have what was prepared for such a request happen."""
         for ambush in tuple(self.witness.ambushes):
-            if ambush.meets(request):
+            if ambush in self.witness.ambushes and ambush.meets(request):
                 self.witness.ambushes.remove(ambush)
                 await ambush.strike(request)
 

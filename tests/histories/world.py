@@ -33,10 +33,10 @@ LEASE_KIND = kind_named("leases", "coordination.k8s.io")
 STATEFUL_SET = kind_named("statefulsets", "apps")
 
 PROMISES = Promises(
-    per_minute=8,
+    per_minute=10,
     per_node=2,
     per_workload=2,
-    total=4,
+    total=6,
     run_deadline=60.0,
     lease=15.0,
     request=3.0,
@@ -51,10 +51,10 @@ SETTINGS = {
     "REBALANCER_NODE_SETTLE_SECONDS": "2",
     "REBALANCER_TICK_SECONDS": "10",
     "REBALANCER_RUN_DEADLINE_SECONDS": "60",
-    "REBALANCER_EVICTIONS_PER_MINUTE": "8",
+    "REBALANCER_EVICTIONS_PER_MINUTE": "10",
     "REBALANCER_CAP_NODE": "2",
     "REBALANCER_CAP_WORKLOAD": "2",
-    "REBALANCER_CAP_TOTAL": "4",
+    "REBALANCER_CAP_TOTAL": "6",
     "REBALANCER_MAX_IN_FLIGHT": "3",
     "REBALANCER_SETTLE_TIMEOUT_SECONDS": "20",
     "REBALANCER_COOLDOWN_SECONDS": "5",
@@ -142,7 +142,7 @@ class World:
             sockets=False,
             clock=lambda: datetime.fromtimestamp(self.clock.now(), UTC),
             write_events=False,
-            times=KubeletTimes(start=(0.2, 1.5), stop=(0.2, 3.0)),
+            times=KubeletTimes(start=(0.2, 5.0), stop=(0.2, 3.0)),
             lag_seconds=(0.01, 0.2),
         )
         limits = {name: getattr(PROMISES, name) for name in Promises.__slots__}
@@ -450,7 +450,8 @@ class World:
             self.witness.lease_deleted()
 
     async def _asked(self, choice: int) -> None:
-        self._victim(choice).ask()
+        for number in range(1 + choice % 4):
+            self._later(0.9 * number, lambda: self._victim(choice).ask())
 
     async def _replaced_on_the_way(self, choice: int) -> None:
         """A pod of a StatefulSet is replaced by one of the same name while its eviction is on the wire."""
@@ -484,7 +485,12 @@ class World:
                 self._later(20.0, lambda: self._cordon(name, False))
             await asyncio.sleep(1.0)
 
-        self.witness.ambushes.append(Ambush(lambda request: request.method == "PATCH" and "/configmaps/" in request.path, strike))
+        passing = iter(range(choice // 2 % 4))
+
+        def meets(request: Request) -> bool:
+            return request.method == "PATCH" and "/configmaps/" in request.path and next(passing, None) is None
+
+        self.witness.ambushes.append(Ambush(meets, strike))
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:
         def attempt() -> None:
@@ -515,7 +521,7 @@ ACTIONS: Mapping[str, Callable[[World, int], Awaitable[None]]] = {
     "change: a budget is changed": World._budget_changed,
     "change: an operator pauses for a while": World._operator,
     "change: the lease is deleted": World._lease_deleted,
-    "change: a run is asked for": World._asked,
+    "change: runs are asked for": World._asked,
     "fault: a replica is killed": World._killed,
     "fault: a replica is stopped and started": World._stopped,
     "fault: a replica is frozen": World._frozen,
