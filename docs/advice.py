@@ -92,10 +92,6 @@ REFUSALS: Mapping[str, Mapping[str, str]] = {
             "Give kube-scheduler a profile with `MostAllocated` and tell rebalancer "
             "(`REBALANCER_SCHEDULER_CONFIG_FILE`): see [HighNodeUtilization](strategies/high-node-utilization.md)."
         ),
-        "unpredictable": (
-            "Tell rebalancer how the pod's scheduler is configured (`REBALANCER_SCHEDULER_CONFIG_FILE`). Where it "
-            "cannot be foreseen at all, only filters are judged."
-        ),
     },
     "Answers of the strategies": {
         "excluded-namespace": "Nothing, if that is what `evictableNamespaces` or `namespaces` is for.",
