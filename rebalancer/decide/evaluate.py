@@ -30,6 +30,7 @@ PRECEDENCE = (
 """Where improvement is demanded, a strategy here never undoes what one before it keeps, so that no two go on for ever."""
 
 Failed = Callable[[str, str, Exception], None]
+Began = Callable[[str, str], None]
 
 
 class Memory:
@@ -49,6 +50,7 @@ def evaluate(
     *,
     memory: Memory | None = None,
     failed: Failed | None = None,
+    began: Began | None = None,
 ) -> Plan:
     """Decide which pods should move. Equal input gives an equal plan.
 
@@ -56,9 +58,10 @@ def evaluate(
     placement: how much is asked of landings. scheduler: what is known of the cluster's schedulers.
     memory: kept by the caller from one evaluation to the next.
     failed: told of a strategy that raises (profile, strategy, error), whereupon the others go on; None lets it raise.
+    began: told of each strategy (profile, strategy) just before it is asked.
     """
     record = Record()
-    decide(snapshot, policy, guards, placement, scheduler, record, memory, failed).landings.close()
+    decide(snapshot, policy, guards, placement, scheduler, record, memory, failed, began).landings.close()
     return record.plan(snapshot.now)
 
 
@@ -71,6 +74,7 @@ def decide(
     record: Record,
     memory: Memory | None = None,
     failed: Failed | None = None,
+    began: Began | None = None,
 ) -> Run:
     """Run the strategies, writing everything into the record; return the run as it ended."""
     memory = memory or Memory()
@@ -81,18 +85,32 @@ def decide(
     if few and not policy.single_node:
         record.note(f"{len(run.nodes)} Ready nodes within the policy's nodeSelector, at least {_FEWEST_NODES} are needed")
         return run
-    keepers = {
-        (profile.name, use.name): strategy.keeps(RunView(run, profile, use.name), use.args)
-        for profile, use in policy.uses()
-        if (strategy := STRATEGIES.get(use.name)) is not None and strategy.keeps is not None
-    }
+    keepers = {}
+    broken = set()
     for profile, use in policy.uses():
+        strategy = STRATEGIES.get(use.name)
+        if strategy is None or strategy.keeps is None:
+            continue
+        try:
+            keepers[profile.name, use.name] = strategy.keeps(RunView(run, profile, use.name), use.args)
+        except BrokenInvariant:
+            raise
+        except Exception as error:
+            if failed is None:
+                raise
+            failed(profile.name, use.name, error)
+            broken.add((profile.name, use.name))
+    for profile, use in policy.uses():
+        if (profile.name, use.name) in broken:
+            continue
         strategy = STRATEGIES.get(use.name)
         if strategy is None:
             raise BrokenInvariant(f"the policy names {use.name}, which no module of the strategies is")
         if few and strategy.extension_point == "balance":
             record.note(f"{use.name}: skipped, fewer than {_FEWEST_NODES} Ready nodes")
         else:
+            if began is not None:
+                began(profile.name, use.name)
             try:
                 respected = [keeper for (_, name), keeper in keepers.items() if name in _before(use.name)]
                 strategy.propose(RunView(run, profile, use.name, respected), use.args)
