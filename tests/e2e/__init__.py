@@ -1,0 +1,1 @@
+"""The controller as real processes on an embedded cluster that is a process, too."""
