@@ -270,7 +270,7 @@ def test_a_policy_may_be_given_as_a_value() -> None:
 
 @pytest.mark.parametrize(
     "pod",
-    [None, 5, "x", [], {"spec": []}, {"metadata": "x"}, {"spec": {"containers": 5}}, {"spec": {"x": {1, 2}, "y": object()}}],
+    [None, 5, "x", [], {"spec": []}, {"metadata": "x"}, {"spec": {"containers": 5}}, {"spec": {"x": {1, 2}, "y": ...}}],
     ids=repr,
 )
 def test_a_pod_that_cannot_be_placed_is_a_parse_error(pod: Any) -> None:
