@@ -141,9 +141,7 @@ def a_pod(
             "qosClass": "Burstable" if requests else "BestEffort",
             "conditions": [{"type": "Ready", "status": "True" if is_ready else "False"}],
             "containerStatuses": states,
-            "initContainerStatuses": [
-                {"name": f"i{index}", "restartCount": count} for index, count in enumerate(init_restarts)
-            ],
+            "initContainerStatuses": [{"name": f"i{index}", "restartCount": count} for index, count in enumerate(init_restarts)],
         },
     }
 

@@ -82,7 +82,10 @@ def test_a2_a_preferred_node_with_room_is_taken(mode: PlacementMode) -> None:
 def test_a2_a_preferred_node_that_takes_no_pods_is_no_better_node(mode: PlacementMode, state: dict[str, bool]) -> None:
     """A2, second twin: a cordoned or NotReady node is no reason to move."""
     snapshot = a_cluster(
-        a_node("spot-1", labels={"tier": "spot"}, **state), a_node("od-1"), a_node("od-2"), liking_spot()  # type: ignore[arg-type]
+        a_node("spot-1", labels={"tier": "spot"}, **state),
+        a_node("od-1"),
+        a_node("od-2"),
+        liking_spot(),  # type: ignore[arg-type]
     )
     assert moved(decided(snapshot, PREFERRED, mode)) == []
 
