@@ -82,6 +82,10 @@ class Freshness:
         """Return the kinds of which nothing is known."""
         return frozenset(kind for kind, state in self._states.items() if not state.listed or state.unavailable)
 
+    def heard_at(self, kind: str) -> float:
+        """Return when something of a kind was last heard (monotonic seconds); minus infinity before the first."""
+        return self._states[kind].heard_at
+
     def version(self, kind: str) -> str:
         """Return the last version heard of a kind; empty before the first."""
         return self._states[kind].version

@@ -349,6 +349,10 @@ class Cache:
         """Name what is not synced or has gone stale, in words; empty when all is well."""
         return self.freshness.complaints()
 
+    def heard_at(self, kind: str) -> float:
+        """Return when something of a kind was last heard (monotonic seconds); minus infinity before the first."""
+        return self.freshness.heard_at(kind)
+
     def reached(self, version: str) -> bool:
         """Say whether pods, nodes and budgets are known up to this resource version."""
         return all(

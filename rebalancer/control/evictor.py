@@ -334,7 +334,9 @@ class Evictor:
                 self._record.forget_asked(approval.uid)
             else:
                 run.moved += 1
-                if not isinstance(answer, Unknown):
+                if isinstance(answer, Unknown):
+                    self._record.note_unknown(approval.uid)
+                else:
                     self._record.note_accepted(approval.uid)
                 background = isinstance(answer, InBackground)
                 certain = not isinstance(answer, Unknown)

@@ -72,6 +72,9 @@ class SnapshotSource(Protocol):
     def unfresh(self) -> tuple[str, ...]:
         """Name what is not synced or has gone stale, in words; empty when all is well."""
 
+    def heard_at(self, kind: str) -> float:
+        """Return when something of a kind was last heard, in monotonic seconds."""
+
     def reached(self, version: str) -> bool:
         """Say whether everything up to this resource version has been seen."""
 

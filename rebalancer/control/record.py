@@ -18,6 +18,8 @@ from rebalancer.errors import KubeError
 # longer than any grace period that is worth waiting for.
 _ASKED_SECONDS = 60.0
 _ACCEPTED_SECONDS = 3600.0
+# A request without reply: longer than a watch may be silent without anybody noticing.
+_UNKNOWN_SECONDS = 240.0
 # From a permit to the end of its request, at most: the state is written and the eviction answered within that.
 _REQUEST_SECONDS = 6.0
 
@@ -43,6 +45,10 @@ class Record:
     def note_asked(self, uid: str) -> None:
         """Note that a pod is about to be asked for."""
         self._asked[uid] = self._clock.now() + _ASKED_SECONDS
+
+    def note_unknown(self, uid: str) -> None:
+        """Note that no reply came: it may have been accepted."""
+        self._asked[uid] = self._clock.now() + _UNKNOWN_SECONDS
 
     def note_accepted(self, uid: str) -> None:
         """Note that the server said yes."""

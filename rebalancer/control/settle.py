@@ -20,6 +20,8 @@ from rebalancer.model.trigger import Fact, FactKind
 
 # Kinds whose replacement has the name of the pod that went.
 _SAME_NAME = frozenset({"StatefulSet"})
+# By how much a watch that works may be behind.
+_LAG_SECONDS = 5.0
 _POD_FACTS = frozenset(kind for kind in FactKind if kind.name.startswith("POD_"))
 
 
@@ -223,10 +225,15 @@ class Settling:
         if move.gone and not move.expects_replacement:
             self._finish(move, "gone", now)
         elif now >= move.accepted_at + self._patience(move):
-            if not move.going and not move.certain and self._source.unfresh():
-                # The watch cannot say anything now, so it has not said that the pod stayed.
+            if not move.going and not move.certain and (self._source.unfresh() or not self._told_since(move)):
+                # The watch has not said anything since, so it has not said that the pod stayed.
                 return
-            self._finish(move, "timeout" if move.going or move.deployment else "not-evicted", now)
+            sure = move.going or move.deployment or (move.certain and not move.in_background)
+            self._finish(move, "timeout" if sure else "not-evicted", now)
+
+    def _told_since(self, move: Move) -> bool:
+        """Say whether pods were heard of so long after a request that its effect would have been heard of, too."""
+        return self._source.heard_at("Pod") >= move.accepted_at + _LAG_SECONDS
 
     def _replacement(self, move: Move, same_name: Pod | None) -> Pod | None:
         if not move.expects_replacement:

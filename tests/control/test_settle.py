@@ -11,6 +11,7 @@ from rebalancer.control.cooldown import Cooldowns
 from rebalancer.control.happenings import Noticed, Settled
 from rebalancer.control.lessons import Lessons
 from rebalancer.control.settle import SettleTimes, Settling
+from rebalancer.model.change import Bookmark
 from tests.control.cluster import Json, World, a_node, a_pod, an_approval
 from tests.control.virtual import Heard
 
@@ -140,8 +141,20 @@ async def test_a_request_without_reply_counts_until_the_watch_had_time_to_tell()
     assert follower.settled == []
     await asyncio.sleep(2)
     follower.settling.look()
+    assert follower.settled == [], "the watch has said nothing since"
+    await follower.world.cache.receive(Bookmark("Pod", "2"))
+    follower.settling.look()
     assert [each.outcome for each in follower.settled] == ["not-evicted"]
     assert not follower.world.cache.snapshot().on("n1")[0].terminating
+
+
+async def test_what_the_server_accepted_stays_accepted_although_the_watch_never_says_so() -> None:
+    """The server said yes and nothing is seen of it, for a watch has gone deaf: that is a timeout, not a pod that stayed."""
+    follower = await a_follower()
+    follower.follow(a_pod("old"))
+    await asyncio.sleep(301)
+    follower.settling.look()
+    assert [each.outcome for each in follower.settled] == ["timeout"]
 
 
 async def test_a_request_without_reply_that_had_effect_is_followed_like_any_other() -> None:
