@@ -222,7 +222,7 @@ def profile(name: str, lines: int, nodes: int | None) -> None:
     snapshot, typed, memory = snapshot_of_kind(scaled(kind, nodes) if nodes else kind), policy(), Memory()
     if work is joined:
         evaluate(without_node(snapshot, next(reversed(snapshot.nodes))), typed, memory=memory)
-    profiler = cProfile.Profile()
+    profiler = cProfile.Profile(time.process_time)
     gc.freeze()
     with unseen():
         profiler.runcall(evaluate, snapshot, typed, memory=memory)

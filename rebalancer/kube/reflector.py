@@ -19,7 +19,7 @@ from rebalancer.errors import KubeError, KubeForbidden, KubeUnavailable, ParseEr
 from rebalancer.kube.backoff import Backoff
 from rebalancer.kube.reply import decode_status
 from rebalancer.kube.resources import Resource
-from rebalancer.kube.transport import Transport
+from rebalancer.kube.transport import Lines, Transport
 from rebalancer.model.change import Bookmark, Changed, Connected, Disconnected, Listed, Removed, Report, Skipped, Unavailable
 
 Parse = Callable[[bytes | msgspec.Raw], Any]
@@ -121,6 +121,7 @@ class Reflector:
         self._version = ""
         self._turn_ends = 0.0
         self._cut: asyncio.Timeout | None = None
+        self._lines: AsyncIterator[bytes] | None = None
         self._hurried = False
 
     async def run(self) -> None:
@@ -128,6 +129,11 @@ class Reflector:
         while True:
             delay_seconds = await self._attempt()
             await asyncio.sleep(delay_seconds)
+
+    @property
+    def backlog_bytes(self) -> int:
+        """Return how much the open watch has received and not taken in yet."""
+        return self._lines.waiting_bytes if isinstance(self._lines, Lines) else 0
 
     def refresh(self) -> None:
         """Open the watch anew, so that the server soon says up to which version nothing has changed.
@@ -231,6 +237,7 @@ class Reflector:
             resource=self.resource.rbac_name,
             silent_seconds=self._times.silent,
         ) as lines:
+            self._lines = lines
             if not version:
                 await self._initial(lines)
             await self._sink(Connected(self.resource.kind))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ssl
 import tempfile
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import ExitStack, aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,7 @@ class Transport:
                     continue
                 if response.status != 200:
                     Reply(response.status, _lowered(response.headers), await response.read()).require(verb, resource)
-                async with aclosing(_lines(response.content)) as lines:
+                async with aclosing(Lines(response.content)) as lines:
                     yield lines
                 return
 
@@ -255,11 +255,39 @@ def _rest(access: Access, material: Material, pair: KeyPair | None) -> RESTClien
     return rest
 
 
-async def _lines(content: aiohttp.StreamReader) -> AsyncGenerator[bytes, None]:
+class Lines(AsyncIterator[bytes]):
+    """The lines of one response, as they come."""
+
+    def __init__(self, content: aiohttp.StreamReader) -> None:
+        """Nothing has been taken yet."""
+        self._content = content
+        self._taken_bytes = 0
+        self._lines = _lines(self._chunks())
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Return how much has been received and not taken yet."""
+        return self._content.total_bytes - self._taken_bytes
+
+    def __anext__(self) -> Coroutine[Any, Any, bytes]:
+        """Return the next line."""
+        return self._lines.__anext__()
+
+    async def aclose(self) -> None:
+        """Give up the rest."""
+        await self._lines.aclose()
+
+    async def _chunks(self) -> AsyncGenerator[bytes, None]:
+        async for chunk in self._content.iter_any():
+            self._taken_bytes += len(chunk)
+            yield chunk
+
+
+async def _lines(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     """Split into lines of any length; a last line without its end is dropped, since it may be cut short."""
     pending: list[bytes] = []
     size = 0
-    async for chunk in content.iter_any():
+    async for chunk in chunks:
         first, *others = chunk.split(b"\n")
         pending.append(first)
         size += len(first)

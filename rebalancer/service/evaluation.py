@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,7 @@ from rebalancer.strategies.catalogue import STRATEGIES
 _ALWAYS = frozenset({TriggerKind.TICK, TriggerKind.WINDOW_OPENED, TriggerKind.POLICY_CHANGED, TriggerKind.MANUAL})
 
 
+Took = Callable[[str, str, float], None]
 Beside = Callable[[Callable[[], Plan]], Awaitable[Plan]]
 
 
@@ -57,13 +59,19 @@ class Evaluation:
         scheduler: SchedulerConfig,
         tell: Listener,
         beside: Beside | None = None,
+        took: Took | None = None,
     ) -> None:
-        """Evaluate with what is in force. beside: how to compute beside the loop; a thread where it is left out."""
+        """Evaluate with what is in force.
+
+        beside: how to compute beside the loop; a thread where it is left out.
+        took: told how long each strategy took (profile, strategy, seconds), in the event loop.
+        """
         self._in_force = in_force
         self._settings = settings
         self._scheduler = scheduler
         self._tell = tell
         self._beside = beside
+        self._took = took
         self._memory = Memory()
 
     async def __call__(self, snapshot: Snapshot, circumstances: Circumstances) -> Plan:
@@ -80,14 +88,44 @@ class Evaluation:
         def failed(profile: str, strategy: str, error: Exception) -> None:
             failures.append(StrategyFailed(profile, strategy, f"{type(error).__name__}: {error}"))
 
+        watch = _Stopwatch()
+
         def compute() -> Plan:
             with unseen():
-                return evaluate(snapshot, policy, guards, mode, self._scheduler, memory=self._memory, failed=failed)
+                plan = evaluate(
+                    snapshot, policy, guards, mode, self._scheduler, memory=self._memory, failed=failed, began=watch.began
+                )
+            watch.stop()
+            return plan
 
         plan = await (self._beside(compute) if self._beside is not None else beside_the_loop(compute, name="evaluation"))
+        for (profile, strategy), seconds in watch.seconds.items():
+            if self._took is not None:
+                self._took(profile, strategy, seconds)
         for failure in failures:
             self._tell(failure)
         return plan
+
+
+class _Stopwatch:
+    """Measures the strategies of one evaluation, one after another. seconds: by profile and strategy."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[tuple[str, str], float] = {}
+        self._running: tuple[str, str] | None = None
+        self._since = 0.0
+
+    def began(self, profile: str, strategy: str) -> None:
+        """Note that a strategy begins, and that the one before has ended."""
+        self.stop()
+        self._running = (profile, strategy)
+
+    def stop(self) -> None:
+        """Note that the last one has ended."""
+        now = time.perf_counter()
+        if self._running is not None:
+            self.seconds[self._running] = self.seconds.get(self._running, 0.0) + now - self._since
+        self._running, self._since = None, now
 
 
 def guards_of(settings: Settings, circumstances: Circumstances | None = None) -> Guards:

@@ -28,6 +28,7 @@ from rebalancer.web.server import serving
 _CATCH_UP = frozenset({"Pod", "Node", "PodDisruptionBudget"})
 _FIRST_ATTEMPT_SECONDS = 3.0
 _EVENTS_SECONDS = 1.0
+_LAG_SAMPLE_SECONDS = 1.0
 
 
 class Stop:
@@ -100,6 +101,7 @@ async def _working(parts: Parts, policy_file: Path | None) -> AsyncIterator[list
             _start(_ticks(parts), "ticks"),
             _start(_windows(parts), "windows"),
             _start(_settling(parts), "settling"),
+            _start(_lag(parts), "lag"),
         ]
         if policy_file is not None:
             tasks.append(_start(_policy(parts, policy_file).serve(), "policy"))
@@ -266,6 +268,14 @@ def _closed(parts: Parts) -> frozenset[str]:
     now = parts.clock.now()
     everything = frozenset({""}) if parts.gate.windows.closed_because(now) is not None else frozenset()
     return everything | parts.gate.windows.closed_profiles(now)
+
+
+async def _lag(parts: Parts) -> None:
+    """Measure how late the event loop is."""
+    while True:
+        due = parts.clock.monotonic() + _LAG_SAMPLE_SECONDS
+        await parts.clock.sleep(_LAG_SAMPLE_SECONDS)
+        parts.metrics.loop_lag_seconds.observe(max(0.0, parts.clock.monotonic() - due))
 
 
 async def _settling(parts: Parts) -> None:

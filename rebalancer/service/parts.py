@@ -234,10 +234,14 @@ def build(
         tell=tell,
         recheck=makers.recheck,
     )
+
+    def took(profile: str, strategy: str, seconds: float) -> None:
+        metrics.strategy_seconds.labels(profile, strategy).observe(seconds)
+
     controller = Controller(
         clock=clock,
         source=cache,
-        evaluate=Evaluation(in_force, settings, scheduler, tell, beside),
+        evaluate=Evaluation(in_force, settings, scheduler, tell, beside, took),
         evictor=evictor,
         gate=gate,
         debounce=debounce,
@@ -313,6 +317,11 @@ def build(
         status=status,
     )
     parts.reflectors = tuple(_reflectors(parts, random))
+    metrics.watch(
+        "rebalancer_watch_backlog_bytes",
+        "What watches have received and not taken in yet; a full buffer makes the API server wait.",
+        lambda: sum(reflector.backlog_bytes for reflector in parts.reflectors),
+    )
     return parts
 
 

@@ -13,6 +13,7 @@ from prometheus_client.core import Metric
 
 from rebalancer import __version__
 
+_LAG_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 _SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
 
@@ -33,6 +34,19 @@ class Metrics:
         )
         self.evaluation_seconds = Histogram(
             "rebalancer_evaluation_seconds", "Length of an evaluation.", buckets=_SECONDS, registry=registry
+        )
+        self.strategy_seconds = Histogram(
+            "rebalancer_strategy_seconds",
+            "Length of one strategy's part of an evaluation.",
+            ["profile", "strategy"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self.loop_lag_seconds = Histogram(
+            "rebalancer_loop_lag_seconds",
+            "How late the event loop turns to a task that is due, sampled every second.",
+            buckets=_LAG_SECONDS,
+            registry=registry,
         )
         self.evictions = Counter(
             "rebalancer_evictions", "Eviction requests by answer.", ["answer", "profile", "strategy"], registry=registry
