@@ -105,11 +105,17 @@ async def _run(given: Given) -> int:
 
 
 async def _once(given: Given) -> int:
+    from rebalancer.kube.listing import require_lists
     from rebalancer.service.life import Stop, run_once
 
     stop = Stop()
     stop.listen()
     parts = await prepare(given)
+    try:
+        await require_lists(parts.transport)
+    except BaseException:
+        await parts.transport.close()
+        raise
     ended = await run_once(parts, stop)
     if ended is None:
         return 0

@@ -55,7 +55,7 @@ async def _demo(*, stay: bool, seed: int) -> int:
         cluster.add_namespace(world.NAMESPACE)
         for deployment in world.deployments(random):
             cluster.registry.create(DEPLOYMENT, world.NAMESPACE, deployment)
-        view = View(Console(highlight=False), lambda: world.requested(cluster))
+        view = View(Console(highlight=False, emoji=False), lambda: world.requested(cluster))
         with view:
             view.say(f"cluster   {world.FIRST_NODES} nodes and {world.DEPLOYMENTS} Deployments at {cluster.url}")
             await _until(lambda: world.all_ready(cluster), _PLACING_SECONDS, stop)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from rebalancer.cli.reading import STANDARD_INPUT, read_input
 from rebalancer.errors import InputError, Mistake, PolicyError
 from rebalancer.policy import Loaded, describe, from_environment, load, named_priority_classes
 
@@ -74,10 +74,4 @@ def _read(file: str | None) -> Loaded:
         if made is None:
             raise PolicyError("environment", [Mistake("FILE", "is required where no REBALANCER_STRATEGIES is set")])
         return made
-    if file == "-":
-        return load(sys.stdin.buffer.read(), source="standard input")
-    try:
-        text = Path(file).read_bytes()
-    except OSError as error:
-        raise PolicyError(file, [Mistake("document", f"cannot be read: {error.strerror or error}")]) from error
-    return load(text, source=file)
+    return load(read_input(file), source="standard input" if file == STANDARD_INPUT else file)

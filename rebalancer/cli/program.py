@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 import typer
 from typer.exceptions import TyperException
@@ -43,10 +45,16 @@ sim.register(app)
 
 def program(arguments: Sequence[str]) -> int:
     """Run a command and return the exit code; errors that were foreseen are printed as sentences."""
+    _open_streams()
     command = typer.main.get_command(app)
     try:
         code = command.main(list(arguments), prog_name="rebalancer", standalone_mode=False)
+        sys.stdout.flush()
     except typer.Abort:
+        return FAILED
+    except BrokenPipeError:
+        # Whoever read the output has had enough; nothing may complain about it at the end of the process either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except TyperException as error:
         print(error.format_message(), file=sys.stderr)
@@ -57,7 +65,19 @@ def program(arguments: Sequence[str]) -> int:
     except KubeForbidden as error:
         print(f"not permitted to {error.verb} {error.resource}: {error}", file=sys.stderr)
         return FAILED
-    except (RebalancerError, OSError) as error:
+    except RebalancerError as error:
         print(error, file=sys.stderr)
         return FAILED
+    except OSError as error:
+        print(f"{error.filename or 'the output cannot be written'}: {error.strerror or error}", file=sys.stderr)
+        return FAILED
     return code if isinstance(code, int) else DONE
+
+
+def _open_streams() -> None:
+    """Replace streams that the caller closed, and let no character fail that the terminal's encoding does not have."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process lives
+        elif isinstance(stream := getattr(sys, name), TextIOWrapper):
+            stream.reconfigure(errors="replace")

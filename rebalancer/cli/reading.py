@@ -16,7 +16,11 @@ STANDARD_INPUT = "-"
 
 def read_bytes(path: str) -> bytes:
     """Return a file's bytes; ``-`` is standard input. Raises OSError where it cannot be read."""
-    return sys.stdin.buffer.read() if path == STANDARD_INPUT else Path(path).read_bytes()
+    if path != STANDARD_INPUT:
+        return Path(path).read_bytes()
+    if sys.stdin is None:
+        raise OSError("standard input is closed")
+    return sys.stdin.buffer.read()
 
 
 def read_input(path: str) -> bytes:

@@ -18,7 +18,10 @@ SHOWN = 40
 def consoles() -> tuple[Console, Console]:
     """Return the consoles of standard output and standard error; wide where nobody looks, so that no line is cut."""
     width = None if sys.stdout.isatty() else 200
-    return Console(width=width, highlight=False), Console(stderr=True, width=width, highlight=False)
+    return (
+        Console(width=width, highlight=False, markup=False, emoji=False),
+        Console(stderr=True, width=width, highlight=False, markup=False, emoji=False),
+    )
 
 
 def landings_text(landings: Mapping[str, float], most: int = 3) -> str:

@@ -40,6 +40,25 @@ async def list_all(
     return objects, notes
 
 
+async def require_lists(
+    transport: Transport, resources: Iterable[Resource] = RESOURCES, *, timeout_seconds: float = 30.0
+) -> None:
+    """Ask for one object of each kind that is required, so that missing permissions are known at once, all of them.
+
+    Raises KubeForbidden that names every resource that may not be listed, KubeError where a kind cannot be listed otherwise.
+    """
+    refused: list[KubeForbidden] = []
+    for resource in resources:
+        if resource.required:
+            reply = await transport.request("GET", resource.path, query={"limit": 1}, timeout_seconds=timeout_seconds)
+            try:
+                reply.require("list", resource.rbac_name)
+            except KubeForbidden as error:
+                refused.append(error)
+    if refused:
+        raise KubeForbidden("; ".join(map(str, refused)), "list", ", ".join(error.resource for error in refused))
+
+
 async def _list(transport: Transport, resource: Resource, timeout_seconds: float) -> list[dict[str, Any]]:
     for attempt in range(3):
         try:

@@ -54,6 +54,14 @@ def identity(raw: bytes | msgspec.Raw, kind: str) -> str:
     return f"{kind} {metadata.namespace}/{metadata.name}" if metadata.namespace else f"{kind} {metadata.name or '<unnamed>'}"
 
 
+def require_name(name: str) -> None:
+    """Raise ParseError for a name that is missing, or that could do harm where it is printed."""
+    if not name:
+        raise ParseError("metadata.name is missing")
+    if not name.isprintable():
+        raise ParseError(f"metadata.name is {name!r}, which holds characters that no name can")
+
+
 def present(raw: msgspec.Raw) -> bytes:
     """Return the bytes of an optional field; empty where it is missing or null."""
     found = bytes(raw)

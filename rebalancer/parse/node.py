@@ -7,7 +7,7 @@ import msgspec
 from rebalancer.errors import ParseError
 from rebalancer.model.node import Node, NodeDrivers, Taint, TaintEffect
 from rebalancer.parse import wire
-from rebalancer.parse.decoding import decode, kept_annotations, labels, seconds
+from rebalancer.parse.decoding import decode, kept_annotations, labels, require_name, seconds
 from rebalancer.parse.interning import Interner
 from rebalancer.parse.requests import amounts, capped, resources
 
@@ -26,8 +26,7 @@ def parse_node(raw: bytes | msgspec.Raw, interner: Interner) -> Node:
 
 def _node(node: wire.NodeWire, interner: Interner) -> Node:
     metadata, spec, status = node.metadata, node.spec, node.status
-    if not metadata.name:
-        raise ParseError("metadata.name is missing")
+    require_name(metadata.name)
     ready, since = True, None
     for condition in status.conditions or ():
         if condition.type == "Ready":

@@ -137,7 +137,12 @@ def parse_objects(objects: Iterable[Mapping[str, Any]], interner: Interner | Non
             if other is None or candidate.order > other.order:
                 same_kind[name] = candidate
     values = {kind: tuple(candidate.value for candidate in named.values()) for kind, named in found.items()}
-    return Parsed(values, tuple(sorted(problems)))
+    return Parsed(values, tuple(sorted(_printable(problem) for problem in problems)))
+
+
+def _printable(text: str) -> str:
+    """Return a text without characters that could do harm on a terminal."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else "?" for each in text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from rebalancer.model.selector import NOTHING, LabelSelector, NodeSelector, Node
 from rebalancer.model.volume import PersistentVolume, PersistentVolumeClaim, StorageClass
 from rebalancer.model.workload import Namespace, PriorityClass, Service, Workload
 from rebalancer.parse import wire
-from rebalancer.parse.decoding import decode, decode_part, labels, owners, present, seconds
+from rebalancer.parse.decoding import decode, decode_part, labels, owners, present, require_name, seconds
 from rebalancer.parse.interning import Interner
 from rebalancer.parse.requests import amounts
 from rebalancer.parse.selector import from_labels, from_wire, node_selector, requirement
@@ -40,8 +40,7 @@ def _named(kind: str, metadata: wire.Metadata, build: Callable[[], T]) -> T:
     """Run a builder; whatever is wrong is reported with the object's name."""
     where = f"{kind} {metadata.namespace}/{metadata.name}" if metadata.namespace else f"{kind} {metadata.name}"
     try:
-        if not metadata.name:
-            raise ParseError("metadata.name is missing")
+        require_name(metadata.name)
         return build()
     except (ParseError, ValueError, OverflowError) as error:
         raise ParseError(f"{where}: {error}") from error

@@ -26,7 +26,7 @@ from rebalancer.model.pod import (
 )
 from rebalancer.model.selector import PreferredNodeTerm, Requirement
 from rebalancer.parse import wire
-from rebalancer.parse.decoding import decode, decode_part, kept_annotations, labels, owners, present, seconds
+from rebalancer.parse.decoding import decode, decode_part, kept_annotations, labels, owners, present, require_name, seconds
 from rebalancer.parse.interning import Interner
 from rebalancer.parse.requests import (
     DEFAULT_CPU_MILLICORES,
@@ -72,8 +72,7 @@ def parse_pod(raw: bytes | msgspec.Raw, interner: Interner) -> Pod:
 
 def _pod(pod: wire.PodWire, interner: Interner) -> Pod:
     metadata, spec, status = pod.metadata, pod.spec, pod.status
-    if not metadata.name:
-        raise ParseError("metadata.name is missing")
+    require_name(metadata.name)
     ready = False
     infeasible = b""
     kinds = []

@@ -119,7 +119,7 @@ def _list(text: str) -> list[str]:
     if text.lstrip().startswith("["):
         try:
             return [str(item) for item in json.loads(text)]
-        except ValueError:
+        except (ValueError, RecursionError):
             return [text]
     return [item.strip() for item in text.split(",") if item.strip()]
 
@@ -131,7 +131,7 @@ def _value(model: type[Arguments], field: str, text: str) -> Any:
         return text
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         # Left as text: what reads it says what it should have been.
         return text
 

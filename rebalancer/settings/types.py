@@ -44,7 +44,7 @@ def _json(given: Any) -> Any:
         return given
     try:
         return json.loads(given)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise refusal(f"must be JSON, not {shown(given)}") from error
 
 
