@@ -37,7 +37,9 @@ class WhileChanging:
     def count(self) -> None:
         """Take note of one more change."""
         self._count += 1
-        if self._count % CHANGES == 0:
+        if self._count >= CHANGES and gc.isenabled():
+            # While it is switched off, somebody is building what would all have to be visited.
+            self._count = 0
             freeze()
 
 

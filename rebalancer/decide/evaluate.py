@@ -61,8 +61,10 @@ def evaluate(
     began: told of each strategy (profile, strategy) just before it is asked.
     """
     record = Record()
-    decide(snapshot, policy, guards, placement, scheduler, record, memory, failed, began).landings.close()
-    return record.plan(snapshot.now)
+    run = decide(snapshot, policy, guards, placement, scheduler, record, memory, failed, began)
+    plan = record.plan(snapshot.now)
+    run.close()
+    return plan
 
 
 def decide(

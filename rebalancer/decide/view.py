@@ -57,6 +57,11 @@ class Run:
             evictor = self._evictors[profile.name] = Evictor(profile.evictor, self.world.snapshot, self.world.live_ready)
         return evictor
 
+    def close(self) -> None:
+        """End the run: nothing may be asked any more."""
+        self.landings.close()
+        self.world.close()
+
     def guard_objection(self, pod: Pod) -> Objection | None:
         """Return what the guards protect the pod by, limits aside."""
         guards, snapshot = self.guards, self.world.snapshot

@@ -146,6 +146,13 @@ class World:
             self.stand_ins.add(stand_in.uid)
             self._replace(landing, (*self.on(landing), stand_in), pod.shape)
 
+    def close(self) -> None:
+        """End the run. Indexes are let go piece by piece: freed at once, they would hold up every other thread meanwhile."""
+        places, self._places = self._places or {}, None
+        for index in (places, self._facts, self._namespaces):
+            while index:
+                index.popitem()
+
     def _replace(self, node: str, bucket: tuple[Pod, ...], shape: PodShape) -> None:
         """Show other pods on a node, of which only those of one shape differ."""
         self._buckets[node] = bucket
