@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from sys import intern
 from typing import TypeVar
 
 import msgspec
@@ -23,6 +24,9 @@ ANNOTATION_PREFIXES = (
     "rebalancer.io/",
 )
 _NEEDLES = tuple(prefix.encode() for prefix in ANNOTATION_PREFIXES)
+
+NO_ENTRIES: Mapping[str, str] = {}
+"""Shared by all who have none of something: an empty dictionary per shape would add up."""
 
 _LABELS = msgspec.json.Decoder(dict[str, str])
 _OWNERS = msgspec.json.Decoder(list[wire.OwnerReference])
@@ -71,14 +75,16 @@ def present(raw: msgspec.Raw) -> bytes:
 def labels(raw: msgspec.Raw) -> dict[str, str]:
     """Decode a map of labels, its keys in order."""
     found = present(raw)
-    return dict(sorted(decode_part(found, _LABELS, "metadata.labels").items())) if found else {}
+    if not found:
+        return {}
+    return {intern(key): value for key, value in sorted(decode_part(found, _LABELS, "metadata.labels").items())}
 
 
 def kept_annotations(raw: msgspec.Raw) -> Mapping[str, str]:
     """Decode the annotations that mean something here. Cheap where there are none: only bytes are searched."""
     found = present(raw)
     if not found or not any(needle in found for needle in _NEEDLES):
-        return {}
+        return NO_ENTRIES
     everything = decode_part(found, _LABELS, "metadata.annotations")
     return {key: value for key, value in sorted(everything.items()) if key.startswith(ANNOTATION_PREFIXES)}
 
@@ -89,7 +95,9 @@ def owners(raw: msgspec.Raw) -> tuple[Owner, ...]:
     if not found:
         return ()
     references = decode_part(found, _OWNERS, "metadata.ownerReferences")
-    return tuple(Owner(each.kind, each.name, each.uid, each.apiVersion, bool(each.controller)) for each in references)
+    return tuple(
+        Owner(intern(each.kind), each.name, each.uid, intern(each.apiVersion), bool(each.controller)) for each in references
+    )
 
 
 def seconds(moment: datetime | None) -> float | None:

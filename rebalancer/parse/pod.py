@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
+from sys import intern
 from typing import TypeVar
 
 import msgspec
@@ -26,7 +28,17 @@ from rebalancer.model.pod import (
 )
 from rebalancer.model.selector import PreferredNodeTerm, Requirement
 from rebalancer.parse import wire
-from rebalancer.parse.decoding import decode, decode_part, kept_annotations, labels, owners, present, require_name, seconds
+from rebalancer.parse.decoding import (
+    NO_ENTRIES,
+    decode,
+    decode_part,
+    kept_annotations,
+    labels,
+    owners,
+    present,
+    require_name,
+    seconds,
+)
 from rebalancer.parse.interning import Interner
 from rebalancer.parse.requests import (
     DEFAULT_CPU_MILLICORES,
@@ -203,20 +215,20 @@ def _shape(pod: wire.PodWire, infeasible: bool) -> PodShape:
     selector = present(spec.nodeSelector)
     source = kept.get(_SOURCE)
     return PodShape(
-        namespace=namespace,
+        namespace=intern(namespace),
         labels=own,
         owners=references,
         annotations=kept,
         priority=spec.priority,
         preempts=spec.preemptionPolicy != "Never",
-        scheduler_name=spec.schedulerName or "default-scheduler",
+        scheduler_name=intern(spec.schedulerName or "default-scheduler"),
         qos=_enum(QosClass, pod.status.qosClass, "status.qosClass") if pod.status.qosClass else _qos(spec),
         grace_seconds=30 if spec.terminationGracePeriodSeconds is None else spec.terminationGracePeriodSeconds,
         requests=resources(effective(main, init, pod_level, overhead), pods=1),
         nonzero_cpu_millicores=capped(nonzero.get("cpu", 0)),
         nonzero_memory_bytes=capped(nonzero.get("memory", 0)),
-        tolerations=_tolerations(spec),
-        node_selector=dict(sorted(decode_part(selector, _STRINGS, "spec.nodeSelector").items())) if selector else {},
+        tolerations=_tolerations(tolerated) if (tolerated := present(spec.tolerations)) else (),
+        node_selector=dict(sorted(decode_part(selector, _STRINGS, "spec.nodeSelector").items())) if selector else NO_ENTRIES,
         required_node=None if required is None else node_selector(required),
         preferred_node=tuple(
             PreferredNodeTerm(each.weight, node_term(each.preference))
@@ -230,7 +242,7 @@ def _shape(pod: wire.PodWire, infeasible: bool) -> PodShape:
         host_ports=_host_ports(spec),
         volumes=tuple(use for volume in spec.volumes or () if (use := _volume(volume))),
         resource_claims=bool((claims := present(spec.resourceClaims)) and decode_part(claims, _ANYTHING, "spec.resourceClaims")),
-        images=tuple(container.image for container in spec.containers or ()),
+        images=tuple(intern(container.image) for container in spec.containers or ()),
         init_images=tuple(container.image for container in spec.initContainers or ()),
         static=_MIRROR in kept or (source is not None and source != "api") or any(owner.kind == "Node" for owner in references),
     )
@@ -262,10 +274,9 @@ def _requests(
     return result
 
 
-def _tolerations(spec: wire.PodSpec) -> tuple[Toleration, ...]:
-    raw = present(spec.tolerations)
-    if not raw:
-        return ()
+@lru_cache(maxsize=1_024)
+def _tolerations(raw: bytes) -> tuple[Toleration, ...]:
+    """Read tolerations. Most pods of a cluster have the same ones, whoever owns them, so equal bytes give the same tuple."""
     return tuple(
         Toleration(
             each.key, each.operator or "Equal", each.value, _enum(TaintEffect, each.effect, "effect") if each.effect else None
@@ -307,7 +318,7 @@ def _spread(spec: wire.PodSpec, own: dict[str, str]) -> tuple[SpreadConstraint, 
         result.append(
             SpreadConstraint(
                 max_skew=each.maxSkew,
-                topology_key=each.topologyKey,
+                topology_key=intern(each.topologyKey),
                 hard=each.whenUnsatisfiable == "DoNotSchedule",
                 selector=from_wire(each.labelSelector, extra),
                 min_domains=each.minDomains,

@@ -54,6 +54,9 @@ def amounts(values: wire.Amounts | None) -> Sums:
     return result
 
 
+_NO_SCALARS: Mapping[str, int] = {}
+
+
 def resources(sums: Mapping[str, int], pods: int | None = None) -> Resources:
     """Pack sums by name into Resources, none above LARGEST_AMOUNT. pods: overrides the ``pods`` entry."""
     known = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
@@ -62,7 +65,7 @@ def resources(sums: Mapping[str, int], pods: int | None = None) -> Resources:
         memory_bytes=capped(sums.get(MEMORY, 0)),
         ephemeral_storage_bytes=capped(sums.get(EPHEMERAL_STORAGE, 0)),
         pods=capped(sums.get(PODS, 0)) if pods is None else pods,
-        scalars={name: capped(amount) for name, amount in sorted(sums.items()) if name not in known},
+        scalars={name: capped(amount) for name, amount in sorted(sums.items()) if name not in known} or _NO_SCALARS,
     )
 
 
