@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import statistics
 import time
 from dataclasses import replace
@@ -34,7 +35,15 @@ class LoopProbe:
 
     def __init__(self) -> None:
         """Start with nothing seen."""
-        self.worst_ms = self.busy_ms = 0.0
+        self.worst_ms = self.busy_ms = self.collecting_ms = 0.0
+        self._collecting_since = 0.0
+        gc.callbacks.append(self._collector)
+
+    def _collector(self, phase: str, _: dict[str, int]) -> None:
+        if phase == "start":
+            self._collecting_since = time.thread_time()
+        else:
+            self.collecting_ms = max(self.collecting_ms, (time.thread_time() - self._collecting_since) * 1000)
 
     async def run(self) -> None:
         """Turn with the loop until cancelled."""
@@ -48,7 +57,8 @@ class LoopProbe:
         """Write down the longest waits since the last call."""
         figures[f"{label}: longest wait of the loop (ms)"] = self.worst_ms
         figures[f"{label}: longest wait of the loop (ms of CPU)"] = self.busy_ms
-        self.worst_ms = self.busy_ms = 0.0
+        figures[f"{label}: longest garbage collection (ms of CPU)"] = self.collecting_ms
+        self.worst_ms = self.busy_ms = self.collecting_ms = 0.0
 
 
 class Commands:

@@ -97,7 +97,7 @@ class _Server:
         random = Random(7)
         for number in range(min(_EVENTS_KEPT, len(scenario.placed))):
             pod = scenario.pod(random.choice(scenario.placed), version=VERSION + 1 + number)
-            pod["status"]["containerStatuses"][0]["restartCount"] = 1 + number % 5
+            pod["status"]["containerStatuses"][0]["restartCount"] = 1 if number % 50 == 0 else 0
             pod["status"]["conditions"][2]["status"] = random.choice(("True", "False"))
             yield _chunk(b'{"type":"MODIFIED","object":%b}\n' % orjson.dumps(pod))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,8 +20,10 @@ from rebalancer.control.ports import Clock, SnapshotSource
 from rebalancer.control.rate import SlidingWindow
 from rebalancer.control.run import Controller
 from rebalancer.control.settle import Settling
+from rebalancer.model.plan import Plan
 
 _RUNS_KEPT = 10
+_TRIGGERS_SHOWN = 100
 
 
 class Status:
@@ -61,10 +64,10 @@ class Status:
         """Note what concerns runs."""
         match happening:
             case RunStarted(number, batch):
-                triggers = [f"{trigger.kind} {trigger.subject}".strip() for trigger in batch.triggers]
+                triggers = [f"{trigger.kind} {trigger.subject}".strip() for trigger in batch.triggers[:_TRIGGERS_SHOWN]]
                 self._runs.append({"run": number, "startedAt": _moment(self._clock.now()), "triggers": triggers, "looks": []})
             case Looked() if self._runs:
-                self._runs[-1]["looks"].append({"seconds": round(happening.seconds, 3), "plan": _plan(happening)})
+                self._runs[-1]["looks"].append({"seconds": round(happening.seconds, 3), "plan": _kept(happening.plan)})
             case Asked() if self._runs:
                 asked = {"pod": happening.approval.pod, "answer": type(happening.answer).__name__}
                 self._runs[-1].setdefault("asked", []).append(asked)
@@ -123,7 +126,7 @@ class Status:
             ],
             "landings": {"accuracy": self._settling.accuracy.share, "distrusted": self._lessons.distrust},
             "strategiesAtOdds": {owner: list(pair) for owner, pair in self._lessons.stopped(now).items()},
-            "runs": list(self._runs),
+            "runs": [_shown(run) for run in self._runs],
         }
 
     def _leader(self) -> dict[str, Any]:
@@ -140,11 +143,14 @@ class Status:
         }
 
 
-def _plan(looked: Looked) -> dict[str, Any]:
+def _kept(plan: Plan) -> Plan:
     """Return a plan without its refusals one by one: those can be many, and ``explain`` computes them anew."""
-    document = looked.plan.to_dict()
-    document["refused"] = document["refused"][:50]
-    return document
+    return replace(plan, refused=plan.refused[:50])
+
+
+def _shown(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a run with its plans written out: of a large cluster they are long, so that waits until somebody reads them."""
+    return {**run, "looks": [{**look, "plan": look["plan"].to_dict()} for look in run["looks"]]}
 
 
 def _moment(seconds: float) -> str:
