@@ -16,6 +16,16 @@ from rebalancer import __version__
 _LAG_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 _SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
+# Alerts look at the increase of these. A counter that first appears with a count has not increased, as Prometheus sees it.
+_ALERTED = (
+    "cannot-be-read",
+    "landings-distrusted",
+    "move-did-not-help",
+    "state-unreadable",
+    "state-unwritten",
+    "strategies-at-odds",
+)
+
 
 class Metrics:
     """Every metric of the process, in a registry of its own."""
@@ -69,6 +79,8 @@ class Metrics:
             "rebalancer_strategy_failures", "Evaluations of a strategy that raised.", ["profile", "strategy"], registry=registry
         )
         self.noticed = Counter("rebalancer_noticed", "Remarks and warnings by code.", ["code"], registry=registry)
+        for code in _ALERTED:
+            self.noticed.labels(code)
         self.leading = Gauge("rebalancer_leading", "1 while this process holds the lease.", registry=registry)
         self.open = Gauge("rebalancer_gate_open", "1 while evictions may go out.", registry=registry)
         self.compatible = Compatible(registry) if descheduler_names else None

@@ -10,10 +10,12 @@ from typing import get_args
 
 import pytest
 import yaml
+from prometheus_client import generate_latest
 
 from docs.advice import ALERTS, ANSWERS, ENDINGS, NOTICES, PASSED, REFUSALS
 from rebalancer.control.ports import Reply
 from rebalancer.eligibility.objection import SENTENCES
+from rebalancer.web.metrics import Metrics
 from tests.docs.pages import DOCS, ROOT, anchors
 
 RUNBOOK = DOCS / "runbook.md"
@@ -79,6 +81,16 @@ def test_every_alert_has_a_heading_of_its_own() -> None:
     """Under the name that the alert's link appends, in small letters."""
     assert set(ALERTS) == alerts()
     assert {alert.lower() for alert in ALERTS} <= set(anchors(RUNBOOK))
+
+
+def test_remarks_that_alerts_look_at_are_counted_from_nought() -> None:
+    """A counter that first appears with a count has not increased, as Prometheus sees it, and no alert would come of it."""
+    rules = (TEMPLATES / "templates" / "prometheusrule.yaml").read_text()
+    codes = {code for group in re.findall(r'code=~?"([a-z|-]+)"', rules) for code in group.split("|")}
+    assert codes <= set(NOTICES)
+    exposed = generate_latest(Metrics(descheduler_names=False).registry).decode()
+    for code in codes:
+        assert f'rebalancer_noticed_total{{code="{code}"}} 0.0' in exposed
 
 
 @pytest.mark.parametrize("path", ["rebalancer/control/settle.py"])
