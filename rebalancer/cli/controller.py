@@ -6,11 +6,11 @@ import asyncio
 import atexit
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from rebalancer.control.happenings import Listener
     from rebalancer.placement.profile import SchedulerConfig
     from rebalancer.policy import Loaded
+    from rebalancer.service.life import Stop
     from rebalancer.service.parts import Parts
     from rebalancer.settings import Settings
+
+Result = TypeVar("Result")
 
 
 class DryRun(StrEnum):
@@ -98,10 +101,24 @@ async def _run(given: Given) -> int:
 
     stop = Stop()
     stop.listen()
-    parts = await prepare(given)
+    parts = await _unless_stopped(stop, prepare(given))
+    if parts is None:
+        return 0
     file = given.settings.policy.policy_file
     await serve(parts, stop, policy_file=Path(file) if file else None)
     return 0
+
+
+async def _unless_stopped(stop: Stop, work: Coroutine[Any, Any, Result]) -> Result | None:
+    """Return what comes of the work, or None if the process is told to stop before it is done."""
+    working, waiting = asyncio.create_task(work), asyncio.create_task(stop.event.wait())
+    try:
+        await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        for task in (working, waiting):
+            task.cancel()
+        await asyncio.gather(working, waiting, return_exceptions=True)
 
 
 async def _once(given: Given) -> int:
@@ -110,9 +127,11 @@ async def _once(given: Given) -> int:
 
     stop = Stop()
     stop.listen()
-    parts = await prepare(given)
+    parts = await _unless_stopped(stop, prepare(given))
+    if parts is None:
+        return 0
     try:
-        await require_lists(parts.transport)
+        await _unless_stopped(stop, require_lists(parts.transport))
     except BaseException:
         await parts.transport.close()
         raise

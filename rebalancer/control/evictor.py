@@ -147,11 +147,13 @@ class Evictor:
         settling.when_diverged(self.world_changed)
         self._answered = asyncio.Event()
         self._answered.set()
+        self._replyless = False
         self.wake = asyncio.Event()
 
     async def idle(self, seconds: float) -> bool:
-        """Wait until no request is on the wire, at most so long; say whether that is so."""
-        return self._answered.is_set() or await self._clock.wait_for(self._answered, seconds)
+        """Wait until no request is on the wire, at most so long; say whether the last one had its reply."""
+        answered = self._answered.is_set() or await self._clock.wait_for(self._answered, seconds)
+        return answered and not self._replyless
 
     def world_changed(self) -> None:
         """Note that the world is not as planned: nodes changed, or a replacement landed elsewhere. The plan ends."""
@@ -298,8 +300,10 @@ class Evictor:
         charged = self._ledger.charged(pod, newest)
         began_at = self._clock.monotonic()
         self._answered.clear()
+        self._replyless = True
         try:
             answer = await self._port.evict(approval)
+            self._replyless = isinstance(answer, Unknown)
         finally:
             self._answered.set()
             self._rate.ended(self._clock.monotonic())

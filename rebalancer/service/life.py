@@ -27,7 +27,11 @@ from rebalancer.web.server import serving
 # Kinds whose watches have to catch up before a new leader acts.
 _CATCH_UP = frozenset({"Pod", "Node", "PodDisruptionBudget"})
 _FIRST_ATTEMPT_SECONDS = 3.0
+# A stop takes less than five seconds in all: so long for the reply that is missing, so long for Events. Where no reply came,
+# Events will hardly get through either.
+_REPLY_SECONDS = 3.0
 _EVENTS_SECONDS = 1.0
+_LAST_EVENTS_SECONDS = 0.2
 _LAG_SAMPLE_SECONDS = 1.0
 
 
@@ -115,11 +119,11 @@ async def _working(parts: Parts, policy_file: Path | None) -> AsyncIterator[list
 async def _stop(parts: Parts, tasks: list[asyncio.Task[Any]]) -> None:
     parts.gate.stopping = True
     parts.evictor.wake.set()
-    answered = await parts.evictor.idle(parts.settings.evictions.eviction_timeout_seconds)
+    answered = await parts.evictor.idle(min(parts.settings.evictions.eviction_timeout_seconds, _REPLY_SECONDS))
     keep = {task for task in tasks if task.get_name() == "events"}
     await _cancel([task for task in tasks if task not in keep])
     if parts.events is not None:
-        left = await parts.events.flush(_EVENTS_SECONDS)
+        left = await parts.events.flush(_EVENTS_SECONDS if answered else _LAST_EVENTS_SECONDS)
         if left:
             parts.tell(Noticed("events-lost", f"{left} Events could not be written before the end"))
     await _cancel(list(keep))
