@@ -48,7 +48,10 @@ POLICY: dict[str, Any] = {
                     },
                 },
                 {"name": "RemoveDuplicates"},
-                {"name": "RemovePodsHavingTooManyRestarts", "args": {"podRestartThreshold": 100, "includingInitContainers": True}},
+                {
+                    "name": "RemovePodsHavingTooManyRestarts",
+                    "args": {"podRestartThreshold": 100, "includingInitContainers": True},
+                },
                 {
                     "name": "RemovePodsViolatingNodeAffinity",
                     "args": {"nodeAffinityType": ["requiredDuringSchedulingIgnoredDuringExecution"]},
@@ -65,9 +68,7 @@ POLICY: dict[str, Any] = {
                 },
             ],
             "plugins": {
-                "balance": {
-                    "enabled": ["RemoveDuplicates", "RemovePodsViolatingTopologySpreadConstraint", "LowNodeUtilization"]
-                },
+                "balance": {"enabled": ["RemoveDuplicates", "RemovePodsViolatingTopologySpreadConstraint", "LowNodeUtilization"]},
                 "deschedule": {
                     "enabled": [
                         "RemovePodsHavingTooManyRestarts",

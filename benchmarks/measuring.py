@@ -53,10 +53,8 @@ def _deliver(to: Any, work: Callable[..., Any], arguments: tuple[Any, ...]) -> N
 
 def machine() -> dict[str, str]:
     """Return what the figures were measured on."""
-    model = next(
-        (line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")),
-        platform.machine(),
-    )
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
     memory_kib = next(
         int(line.split()[1]) for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal:")
     )

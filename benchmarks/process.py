@@ -27,8 +27,8 @@ EVENTS_PER_SECOND = 2_000
 class LoopProbe:
     """Measures how long the event loop keeps a ready task waiting, in milliseconds.
 
-    worst_ms: as a clock on the wall shows it, with what other processes took away. busy_ms: how much CPU this process used between
-    two turns of the loop, in whatever thread: what the wait would have been on an idle machine.
+    worst_ms: as a clock on the wall shows it, with what other processes took away. busy_ms: how much CPU this process used
+    between two turns of the loop, in whatever thread: what the wait would have been on an idle machine.
     """
 
     PERIOD_SECONDS = 0.003
@@ -128,11 +128,13 @@ async def _measure(port: int, commands: Commands, streamed: bool, events: int) -
         figures["memory after three runs (MiB)"] = resident_mib()
         probe.take(figures, "runs")
         pods = next(each for each in parts.reflectors if each.resource.kind == "Pod")
+        taken = 0
         for label, rate in (("as fast as they come", 0), (f"at {EVENTS_PER_SECOND} per second", EVENTS_PER_SECOND)):
             before, cpu, started = pods.received, time.thread_time(), time.perf_counter()
             sending = asyncio.create_task(asyncio.to_thread(commands.command, "events", events, rate))
             while pods.received - before < events:
                 await asyncio.sleep(0.005)
+            taken += pods.received - before
             took, cpu = time.perf_counter() - started, time.thread_time() - cpu
             await sending
             figures[f"events {label}: CPU per event (us)"] = cpu / events * 1e6
@@ -171,6 +173,8 @@ async def _measure(port: int, commands: Commands, streamed: bool, events: int) -
         probe.take(figures, "relist")
         figures["memory at the end (MiB)"] = resident_mib()
         figures["pods known"] = parts.cache.count("Pod")
+        figures["nodes known"] = parts.cache.count("Node")
+        figures["events taken"] = taken
         figures["approved"] = len(evaluations[0].plan.approved)
     finally:
         stop.event.set()

@@ -50,7 +50,8 @@ class _Kind:
         """Return a page of the list."""
         end = start + _PAGE
         token = str(end) if end < len(self.items) else ""
-        head = f'{{"kind":"{self.name}List","apiVersion":"v1","metadata":{{"resourceVersion":"{VERSION}","continue":"{token}"}},"items":['
+        metadata = f'{{"resourceVersion":"{VERSION}","continue":"{token}"}}'
+        head = f'{{"kind":"{self.name}List","apiVersion":"v1","metadata":{metadata},"items":['
         return head.encode() + b",".join(self.items[start:end]) + b"]}"
 
     def stream(self) -> Iterator[bytes]:
