@@ -52,6 +52,53 @@ def an_anti_affinity(pod: Object, rng: random.Random) -> None:
     pod["spec"].setdefault("affinity", {})["podAntiAffinity"] = {REQUIRED: [term]}
 
 
+def an_affinity(pod: Object, rng: random.Random) -> None:
+    """Give a pod one or two required affinity terms, to itself or to others."""
+    choices: list[Object] = [
+        {"matchLabels": pod["metadata"].get("labels") or {}},
+        {"matchExpressions": [an_expression("tier", "In", "web", "db")]},
+        {"matchExpressions": [an_expression("tier", "Exists")]},
+    ]
+    keys = ["kubernetes.io/hostname", "topology.kubernetes.io/zone", "pool"]
+    terms = [
+        {"topologyKey": rng.choice(keys), "labelSelector": rng.choice(choices), **rng.choice([{}, {"namespaceSelector": {}}])}
+        for _ in range(rng.randint(1, 2))
+    ]
+    pod["spec"].setdefault("affinity", {})["podAffinity"] = {REQUIRED: terms}
+
+
+def a_spread(pod: Object, rng: random.Random) -> None:
+    """Give a pod hard and soft spread constraints with every policy."""
+    keys = ["kubernetes.io/hostname", "topology.kubernetes.io/zone", "pool", "unknown"]
+    extras: list[Object] = [
+        {},
+        {"minDomains": rng.randint(1, 5)},
+        {"nodeAffinityPolicy": "Ignore"},
+        {"nodeTaintsPolicy": "Honor"},
+        {"nodeAffinityPolicy": "Honor", "nodeTaintsPolicy": "Ignore"},
+        {"matchLabelKeys": ["tier", "absent"]},
+    ]
+    selectors: list[Object | None] = [{"matchLabels": pod["metadata"].get("labels") or {}}, {}, None]
+    selectors.append({"matchExpressions": [an_expression("tier", "In", "web", "db")]})
+    pod["spec"]["topologySpreadConstraints"] = [
+        {
+            "maxSkew": rng.randint(1, 3),
+            "topologyKey": key,
+            "whenUnsatisfiable": rng.choice(["DoNotSchedule", "DoNotSchedule", "ScheduleAnyway"]),
+            "labelSelector": rng.choice(selectors),
+            **rng.choice(extras),
+        }
+        for key in rng.sample(keys, rng.randint(1, 2))
+    ]
+
+
+def a_host_port(pod: Object, rng: random.Random) -> None:
+    """Have a container listen on the host, on one address or on all."""
+    port = {"containerPort": 80, "hostPort": rng.choice([8080, 9090]), "protocol": rng.choice(["TCP", "UDP"])}
+    port["hostIP"] = rng.choice(["", "0.0.0.0", "127.0.0.1", "10.0.0.1"])
+    pod["spec"]["containers"][0]["ports"] = [port]
+
+
 def a_node_affinity(pod: Object, rng: random.Random) -> None:
     """Give a pod required and preferred node affinity of every form."""
     terms = rng.choice(
@@ -134,6 +181,9 @@ POD_TWISTS: list[Twist] = [
     (0.05, lambda pod, rng: pod["spec"].update(nodeSelector=rng.choice([{}, {"pool": "a"}, {"pool": "unknown"}]))),
     (0.08, an_anti_affinity),
     (0.06, a_node_affinity),
+    (0.05, an_affinity),
+    (0.15, a_spread),
+    (0.10, a_host_port),
     (0.03, lambda pod, rng: pod["metadata"].update(creationTimestamp="2036-01-01T00:00:00Z")),
     (0.10, a_state),
     (0.10, lambda pod, rng: pod["status"].update(conditions=[{"type": "Ready", "status": rng.choice(["True", "False"])}])),
@@ -158,6 +208,8 @@ def twisted(objects: list[Object], rng: random.Random) -> list[Object]:
     """Return a copy of a cluster in which many pods and nodes are odd in some way."""
     result = copy.deepcopy(objects)
     for each in result:
+        if each["kind"] == "Pod":
+            each.setdefault("status", {})
         for chance, twist in {"Pod": POD_TWISTS, "Node": NODE_TWISTS}.get(each["kind"], ()):
             if rng.random() < chance:
                 twist(each, rng)
