@@ -143,6 +143,11 @@ async def _measure(port: int, commands: Commands, streamed: bool, events: int) -
             else:
                 figures[f"events {label}: per second"] = events / took
             probe.take(figures, f"events {label}")
+        await asyncio.sleep(1.0)
+        while parts.controller.current is not None:  # What the events have caused.
+            await asyncio.sleep(0.05)
+        while not ended.empty():
+            ended.get_nowait()
         parts.trigger(Trigger(TriggerKind.MANUAL, "", "after the events"), urgent=True)
         await asyncio.wait_for(ended.get(), 600)
         figures["evaluation after the events (s)"] = evaluations[-1].seconds

@@ -6,7 +6,7 @@ Source: https://github.com/kubernetes/kubernetes/blob/v1.36.2/pkg/scheduler/sche
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import ItemsView, Iterator, Mapping, Sequence
+from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
 from functools import lru_cache
 
 import numpy as np
@@ -93,9 +93,18 @@ class LandingWeights(Mapping[str, float]):
         """Return node and probability in the order of names."""
         return _Items(self)
 
+    def values(self) -> ValuesView[float]:
+        """Return the probabilities in the order of names."""
+        return _Values(self)
+
+    def weights(self) -> list[float]:
+        """Return what ``values`` shows."""
+        weights: list[float] = self._weights.tolist()
+        return weights
+
     def pairs(self) -> Iterator[tuple[str, float]]:
         """Yield what ``items`` shows."""
-        return zip(self, self._weights.tolist(), strict=True)
+        return zip(self, self.weights(), strict=True)
 
     def __repr__(self) -> str:
         """Show what a dictionary would show."""
@@ -109,3 +118,12 @@ class _Items(ItemsView[str, float]):
 
     def __iter__(self) -> Iterator[tuple[str, float]]:
         return self._mapping.pairs()
+
+
+class _Values(ValuesView[float]):
+    """Goes through the weights instead of looking up each name."""
+
+    _mapping: LandingWeights
+
+    def __iter__(self) -> Iterator[float]:
+        return iter(self._mapping.weights())
