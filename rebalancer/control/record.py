@@ -50,6 +50,11 @@ class Record:
         """Note that no reply came: it may have been accepted."""
         self._asked[uid] = self._clock.now() + _UNKNOWN_SECONDS
 
+    def note_settled(self, uid: str) -> None:
+        """Note that a pod has been replaced: it is gone or seen going, so it need not be kept in mind for long."""
+        if uid in self._asked:
+            self._asked[uid] = min(self._asked[uid], self._clock.now() + _ASKED_SECONDS)
+
     def note_accepted(self, uid: str) -> None:
         """Note that the server said yes."""
         self._asked[uid] = self._clock.now() + _ACCEPTED_SECONDS

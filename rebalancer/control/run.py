@@ -181,6 +181,8 @@ class Controller:
         now = self._clock.now()
         left_over, self._record.left_over = self._record.left_over, None
         if left_over is not None and now < left_over.started_at + self._times.deadline:
+            # From here on it is this run's account: whoever takes over from us has to find it as long as this run may last.
+            left_over.started_at = now
             return left_over
         return Tally(now)
 

@@ -126,7 +126,8 @@ class Evictions:
                 return await self._surge(approval, surge_target(snapshot, approval.owner_uid))
         pod = self._cache.pod(approval.pod)
         in_background = self._settings.mode.background_evictions and pod is not None and _BACKGROUND in pod.shape.annotations
-        return await api.evict(namespace, name, approval.uid, approval.strategy, in_background=in_background)
+        reason = f"triggered by {approval.profile}/{approval.strategy}: {approval.reason}"
+        return await api.evict(namespace, name, approval.uid, reason, in_background=in_background)
 
     async def _surge(self, approval: Approval, target: Workload | str) -> Reply:
         """Start the replacement first, where that can be."""
@@ -217,6 +218,8 @@ def build(
         if settled.outcome == "not-evicted":
             record.forget_asked(move.approval.uid)
             ledger.give_back(move.approval.uid)
+        elif move.going and settled.outcome in ("ready", "gone"):
+            record.note_settled(move.approval.uid)
 
     settling.when_finished(stayed)
     debounce = Debounce(clock, quiet_seconds=times.debounce_quiet_seconds, maximum_seconds=times.debounce_maximum_seconds)
@@ -236,7 +239,7 @@ def build(
     )
 
     def took(profile: str, strategy: str, seconds: float) -> None:
-        metrics.strategy_seconds.labels(profile, strategy).observe(seconds)
+        metrics.strategy_took(profile, strategy, seconds)
 
     controller = Controller(
         clock=clock,

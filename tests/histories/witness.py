@@ -75,6 +75,7 @@ class Intent:
     uid: str
     reaction: Reaction | None
     budgets: dict[str, Budget] = field(default_factory=dict)
+    seen_ready: bool = True
 
 
 @dataclass(eq=False)
@@ -200,7 +201,7 @@ class Witness:
         """Note a run; where the one before was cut off in the middle, it is the same one that goes on."""
         before, now = self._reaction, self._wall_clock()
         if before is not None and not before.ended and before.counts and now < before.started_at + self._promises.run_deadline:
-            before.owner = who.name
+            before.owner, before.started_at = who.name, now
             self.counts["runs taken over"] += 1
             return before
         self._reaction = Reaction(now, who.name)
@@ -216,7 +217,7 @@ class Witness:
         pod = f"{parts[-4]}/{parts[-2]}"
         assert who.parts is not None
         known = who.parts.cache.pod(pod)
-        intent = Intent(pod, known.uid if known else "", who.reaction)
+        intent = Intent(pod, known.uid if known else "", who.reaction, seen_ready=known is not None and known.ready)
         for problem in (
             *self._out_of_leadership(who),
             *self._out_of_window(),
@@ -308,7 +309,7 @@ class Witness:
             status = decode_status(given.body)
             self.counts[f"refused with {given.status}"] += 1
             if status is not None and status.has_cause("DisruptionBudget") and budgets:
-                self._take_refusal(who, intent, budgets[0])
+                self._take_refusal(who, intent, budgets[0], became_ready=_is_healthy(pod or {}) and not intent.seen_ready)
         return given
 
     def _take_acceptance(self, who: Observer, intent: Intent, pod: Object, standing: list[tuple[Object, int, int]]) -> None:
@@ -359,9 +360,14 @@ class Witness:
             if reaction.counts[what] > limit:
                 self._breaks(who, intent.pod, f"cap exceeded in a run: {reaction.counts[what]} of {what}")
 
-    def _take_refusal(self, who: Observer, intent: Intent, budget: Object) -> None:
-        """A refusal is a race if it would have been allowed by what its sender knew, less its own evictions since then."""
+    def _take_refusal(self, who: Observer, intent: Intent, budget: Object, *, became_ready: bool) -> None:
+        """A refusal is a race if it would have been allowed by what its sender knew, less its own evictions since then.
+
+        became_ready: its sender saw the pod unready, for which the server would not have asked the budget.
+        """
         self.counts["held by a budget"] += 1
+        if became_ready:
+            return
         metadata = budget["metadata"]
         known = intent.budgets.get(f"{metadata['namespace']}/{metadata['name']}")
         if known is None:

@@ -123,9 +123,13 @@ class World:
         windows: bool,
         evaluation_seconds: float,
         lag_seconds: float,
+        history_limit: int = 20_000,
         build: Build = build,
     ) -> None:
-        """Set up; nothing runs yet. lag_seconds: by which watches are behind in good weather."""
+        """Set up; nothing runs yet.
+
+        lag_seconds: by which watches are behind in good weather. history_limit: events that the API server remembers, per kind.
+        """
         self._loop = loop
         self._seed = seed
         self._build = build
@@ -140,6 +144,7 @@ class World:
             shape=NodeShape(cpu="4", memory="16Gi"),
             seed=seed,
             sockets=False,
+            history_limit=history_limit,
             clock=lambda: datetime.fromtimestamp(self.clock.now(), UTC),
             write_events=False,
             times=KubeletTimes(start=(0.2, 5.0), stop=(0.2, 3.0)),
