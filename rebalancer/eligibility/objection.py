@@ -56,10 +56,10 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
         # landings
         "no-fit": "no other node can take it: {0}",
         "no-landing": "no node can take its replacement: {0}",
-        "no-gain": "{0} % of the landings that kube-scheduler may choose are no improvement, at most {1} % may be; {2}",
+        "no-gain": "more than {1} % of the landings that kube-scheduler may choose are no improvement (at least {0} %); {2}",
         "no-acceptable-landing": "it fits other nodes, but none of them is an improvement; {0}",
-        "scheduler-spreads": "{0} % of the landings that kube-scheduler may choose pack nothing, at most {1} % may; {2}; packing "
-        "needs a scheduler with MostAllocated scoring",
+        "scheduler-spreads": "more than {1} % of the landings that kube-scheduler may choose pack nothing (at least {0} %); "
+        "{2}; packing needs a scheduler with MostAllocated scoring",
         # strategies
         "excluded-namespace": "its namespace {0} is excluded by the strategy",
         "untolerated-destinations": "it tolerates the taints of none of the {0} destinations",

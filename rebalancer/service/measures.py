@@ -21,6 +21,13 @@ from rebalancer.control.tally import namespace_of
 from rebalancer.model.answer import Accepted, InBackground, Unknown
 from rebalancer.web.metrics import Metrics
 
+# What the descheduler writes into the label ``result`` (pkg/descheduler/evictions/errors.go).
+_LIMITS = {
+    "limit-total": "maximum number of evicted pods per a descheduling cycle reached",
+    "limit-node": "maximum number of evicted pods per node reached",
+    "limit-namespace": "maximum number of evicted pods per namespace reached",
+}
+
 
 class MetricsListener:
     """Counts."""
@@ -41,6 +48,7 @@ class MetricsListener:
                 metrics.evaluation_seconds.observe(happening.seconds)
                 for code, count in happening.plan.refused_counts.items():
                     metrics.refused.labels(code).inc(count)
+                self._limited(happening)
             case Asked():
                 self._asked(happening)
             case Passed():
@@ -76,6 +84,16 @@ class MetricsListener:
                 result = "background"
             labels = (result, approval.strategy, approval.profile, namespace_of(approval), approval.node)
             metrics.compatible.pods_evicted.labels(*labels).inc()
+
+    def _limited(self, looked: Looked) -> None:
+        """Count pods that a limit of the policy held back as the descheduler does, once a run: under a sentence."""
+        compatible = self._metrics.compatible
+        if compatible is None or looked.look > 1:
+            return
+        for refusal in looked.plan.refused:
+            if (result := _LIMITS.get(refusal.code)) is not None:
+                namespace = refusal.pod.partition("/")[0]
+                compatible.pods_evicted.labels(result, refusal.strategy, refusal.profile, namespace, refusal.node).inc()
 
     def _settled(self, settled: Settled) -> None:
         self._metrics.settled.labels(settled.outcome).inc()

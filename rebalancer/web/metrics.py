@@ -85,6 +85,12 @@ class Metrics:
         self.open = Gauge("rebalancer_gate_open", "1 while evictions may go out.", registry=registry)
         self.compatible = Compatible(registry) if descheduler_names else None
 
+    def strategy_took(self, profile: str, strategy: str, seconds: float) -> None:
+        """Note how long one strategy took in one evaluation."""
+        self.strategy_seconds.labels(profile, strategy).observe(seconds)
+        if self.compatible is not None:
+            self.compatible.strategy(profile, strategy, seconds)
+
     def watch(self, name: str, about: str, value: Callable[[], float]) -> None:
         """Add a gauge whose value is read at each scrape."""
         Gauge(name, about, registry=self.registry).set_function(value)
@@ -106,6 +112,10 @@ class Compatible:
             Histogram(name, "Time taken to complete a full descheduling cycle.", buckets=_SECONDS, registry=registry)
             for name in ("descheduler_loop_duration_seconds", "descheduler_descheduler_loop_duration_seconds")
         ]
+        self._strategies = [
+            Histogram(name, "Time taken to complete a strategy.", ["strategy", "profile"], buckets=_SECONDS, registry=registry)
+            for name in ("descheduler_strategy_duration_seconds", "descheduler_descheduler_strategy_duration_seconds")
+        ]
         registry.register(_Twin(self.pods_evicted))
         info = Gauge(
             "descheduler_build_info",
@@ -119,6 +129,11 @@ class Compatible:
         """Note the length of a run."""
         for histogram in self._loops:
             histogram.observe(seconds)
+
+    def strategy(self, profile: str, strategy: str, seconds: float) -> None:
+        """Note the length of one strategy."""
+        for histogram in self._strategies:
+            histogram.labels(strategy, profile).observe(seconds)
 
 
 class _Twin:

@@ -17,10 +17,6 @@ from tests.docs.pages import DOCS, ROOT, code, name, pages
 
 VARIABLE = re.compile(r"REBALANCER_[A-Z][A-Z0-9_]*")
 METRIC = re.compile(r"\b(?:rebalancer|descheduler)_[a-z][a-z0-9_]*")
-MIGRATION = DOCS / "coming-from-the-descheduler.md"
-
-# Metrics of the descheduler that the migration page names in order to say that they are not served.
-NOT_SERVED = {"descheduler_strategy_duration_seconds", "descheduler_descheduler_strategy_duration_seconds"}
 
 
 def found(pattern: re.Pattern[str], path: Path) -> set[str]:
@@ -43,13 +39,8 @@ def test_every_variable_exists(path: Path) -> None:
 @pytest.mark.parametrize("path", pages(), ids=name)
 def test_every_metric_exists(path: Path) -> None:
     """Under the name it is scraped by; module names of the library aside."""
-    unknown = found(METRIC, path) - metric_names() - (NOT_SERVED if path == MIGRATION else set())
+    unknown = found(METRIC, path) - metric_names()
     assert unknown == set()
-
-
-def test_metrics_that_are_said_not_to_be_served_are_not() -> None:
-    """The exception above holds no longer than it is true."""
-    assert not NOT_SERVED & metric_names()
 
 
 def chart_values() -> dict[str, Any]:
