@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks import events
 from benchmarks.evaluation import counts
 from benchmarks.growth import exponent
 from benchmarks.scenario import CALM, FEW, HOSTILE, MANY, UNSHARED, Kind, Scenario, as_bytes, scaled
@@ -66,6 +67,13 @@ def test_a_disturbed_cluster_is_judged_shape_by_shape() -> None:
     assert 0 < few["shapes judged"] < many["shapes judged"] < many["shapes"]
     assert few["approved"] < many["approved"]
     assert many["predictions"] < 3 * many["approved"] + many["refused"] + many["shapes judged"]
+
+
+def test_every_event_reaches_the_indexes() -> None:
+    """Of events about known pods, those that change a readiness are facts; no pod is lost or added."""
+    found = events.measure(scaled(CALM, 20), 300)
+    assert found["pods"] == 600
+    assert 0 < found["facts"] < 300
 
 
 def test_the_exponent_of_a_line_is_one() -> None:
