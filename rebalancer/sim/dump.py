@@ -13,6 +13,7 @@ from typing import Any
 
 from rebalancer.sim.controllers.deployments import HASH
 from rebalancer.sim.controllers.indexes import controller_of
+from rebalancer.sim.dump_revisions import make_revisions
 from rebalancer.sim.history import Object
 from rebalancer.sim.kinds import NAMESPACE, Kind, kind_of
 from rebalancer.sim.registry import Registry, ordered
@@ -38,6 +39,7 @@ def load_dump(registry: Registry, objects: Iterable[Object]) -> int:
     if by_kind:
         _make_namespaces(registry, by_kind)
         _make_owners(registry)
+        make_revisions(registry)
     count = sum(map(len, by_kind.values()))
     if count > _MANY:
         gc.collect()

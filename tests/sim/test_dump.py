@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gzip
 import json
 from collections import Counter
@@ -14,6 +15,7 @@ import pytest
 
 from rebalancer.sim.cluster import EmbeddedCluster
 from rebalancer.sim.eviction import evict
+from rebalancer.sim.kinds import DAEMON_SET, STATEFUL_SET
 from rebalancer.sim.kubelet import KubeletTimes
 from tests.sim.kubectl import Kubectl, programs
 
@@ -65,6 +67,38 @@ async def test_a_dump_keeps_uids_versions_and_owners_and_stands_still() -> None:
                     made = cluster.store.get("replicasets.apps", metadata["namespace"], owner["name"])
                     assert made is not None
                     assert made["metadata"]["uid"] == owner["uid"]
+
+
+def a_workload(kind: str, **spec: Any) -> dict[str, Any]:
+    """Return a StatefulSet or DaemonSet of one container, its pods labelled with its name."""
+    labels = {"app": kind.lower()}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "main"}]}}
+    metadata = {"name": kind.lower(), "namespace": "default"}
+    return {"metadata": metadata, "spec": {"selector": {"matchLabels": labels}, "template": template, **spec}}
+
+
+@pytest.mark.parametrize("revision", ["5d8f7c9b", None], ids=["a revision of the real cluster", "no revision at all"])
+@pytest.mark.looptime
+async def test_a_dump_without_revisions_rolls_nothing(revision: str | None) -> None:
+    """kubectl's lists of StatefulSets, DaemonSets and pods come without ControllerRevisions; all pods stay all the same."""
+    clock = lambda: BEGIN + timedelta(seconds=asyncio.get_running_loop().time())  # noqa: E731
+    async with EmbeddedCluster(nodes=3, sockets=False, clock=clock) as cluster:
+        cluster.registry.create(STATEFUL_SET, "default", a_workload("StatefulSet", replicas=2, serviceName="statefulset"))
+        cluster.registry.create(DAEMON_SET, "default", a_workload("DaemonSet"))
+        await asyncio.sleep(20)
+        kinds = ("nodes", "pods", "statefulsets.apps", "daemonsets.apps")
+        objects = copy.deepcopy([obj for kind in kinds for obj in cluster.store.objects(kind)])
+    pods = [obj for obj in objects if obj["kind"] == "Pod"]
+    assert len(pods) == 5
+    for pod in pods:
+        del pod["metadata"]["labels"]["controller-revision-hash"]
+        if revision is not None:
+            prefix = "statefulset-" if pod["metadata"]["name"].startswith("statefulset") else ""
+            pod["metadata"]["labels"]["controller-revision-hash"] = f"{prefix}{revision}"
+    async with EmbeddedCluster(dump=objects, sockets=False, clock=clock) as cluster:
+        await asyncio.sleep(60)
+        held = {pod["metadata"]["uid"] for pod in cluster.store.objects("pods")}
+    assert held == {pod["metadata"]["uid"] for pod in pods}
 
 
 @pytest.mark.looptime
