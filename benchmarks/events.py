@@ -1,7 +1,7 @@
 """CPU per watch event from bytes to indexes: a line is decoded, its pod parsed and taken into the cache, its meaning worked out.
 
-Run: ``python -m benchmarks.events [--nodes 5000] [--events 20000]``. Nothing is sent over a network; see
-``benchmarks.process`` for the whole way over HTTP. Half of the events change the readiness of a pod, the others tell nothing new, as most do in a cluster.
+Run: ``python -m benchmarks.events [--nodes 5000] [--events 20000]``. Nothing is sent over a network; see ``benchmarks.process``
+for the whole way over HTTP. Half of the events change the readiness of a pod, the others tell nothing new.
 """
 
 from __future__ import annotations

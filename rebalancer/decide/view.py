@@ -5,7 +5,7 @@ The order of an answer: the evictor's rules, what the guards protect, limits, bu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 
@@ -14,7 +14,7 @@ from rebalancer.decide.guards import Guards
 from rebalancer.decide.landing import Landing, Landings, demand_of, destinations_of
 from rebalancer.decide.limits import Limits
 from rebalancer.decide.record import Record
-from rebalancer.decide.world import World
+from rebalancer.decide.world import Result, World
 from rebalancer.eligibility.budgets import Account
 from rebalancer.eligibility.evictor import Evictor
 from rebalancer.eligibility.objection import Objection
@@ -134,6 +134,10 @@ class RunView:
     def requested(self, node: str) -> Resources:
         """Return what the live pods of a node request."""
         return self._world.requested(node)
+
+    def of_node(self, node: Node, what: Hashable, compute: Callable[[], Result]) -> Result:
+        """Return what follows from a node and its pods alone."""
+        return self._world.of_node(node, what, compute)
 
     def shapes(self, namespace: str) -> Sequence[PodShape]:
         """Return the shapes of live pods in a namespace."""

@@ -6,24 +6,32 @@ is kept from one evaluation to the next in a FactsCache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
+from rebalancer.model.node import Node
 from rebalancer.model.pod import Phase, Pod, PodShape
 from rebalancer.model.resources import Resources
 from rebalancer.model.snapshot import Snapshot
+
+Result = TypeVar("Result")
 
 _FINISHED = (Phase.SUCCEEDED, Phase.FAILED)
 
 
 class NodeFacts:
-    """What is worked out of one node's pods. live: neither finished nor terminating, by shape. requested: their sum."""
+    """What is worked out of one node's pods. live: neither finished nor terminating, by shape. requested: their sum.
 
-    __slots__ = ("live", "requested")
+    kept: what strategies worked out of the node and these pods, with the node as it was then.
+    """
+
+    __slots__ = ("kept", "live", "requested")
 
     def __init__(self, live: dict[PodShape, tuple[Pod, ...]], requested: Resources) -> None:
         self.live = live
         self.requested = requested
+        self.kept: dict[Hashable, tuple[Node, Any]] = {}
 
 
 def facts_of(bucket: Sequence[Pod]) -> NodeFacts:
@@ -94,6 +102,17 @@ class World:
         """Return what the live pods of a node request."""
         facts = self._facts.get(node)
         return facts.requested if facts is not None else Resources()
+
+    def of_node(self, node: Node, what: Hashable, compute: Callable[[], Result]) -> Result:
+        """Return what follows from a node and its pods alone; kept from run to run as long as both are the same."""
+        facts = self._facts.get(node.name)
+        if facts is None:
+            return compute()
+        kept = facts.kept.get(what)
+        if kept is None or kept[0] is not node:
+            kept = facts.kept[what] = (node, compute())
+        result: Result = kept[1]
+        return result
 
     def where(self, shape: PodShape) -> Mapping[str, Sequence[Pod]]:
         """Return the live pods of a shape by node."""

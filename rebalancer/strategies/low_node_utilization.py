@@ -22,8 +22,6 @@ from rebalancer.strategies.utilization import (
     Usage,
     after,
     all_resources,
-    is_above,
-    is_at_or_below,
     overshoot,
     set_limits,
     shifted,
@@ -58,14 +56,17 @@ class Balancer:
         self._tolerated: dict[PodShape, bool] = {}
 
     def _classify(self, name: str, usage: Usage) -> None:
+        def percents() -> Mapping[str, float]:
+            return {resource: usage.percent(resource) for resource in self.resources if resource in usage.offered}
+
+        shares = self.view.of_node(usage.node, ("shares", self.resources), percents)
         verdict = "appropriate"
-        if not usage.node.unschedulable and is_at_or_below(usage, self.low):
+        if not usage.node.unschedulable and all(shares[each] <= limit for each, limit in self.low.items() if each in shares):
             verdict = "under"
             self.under[name] = usage
-        elif is_above(usage, self.target):
+        elif any(shares[each] > limit for each, limit in self.target.items() if each in shares):
             verdict = "over"
             self.over[name] = usage
-        shares = {resource: usage.percent(resource) for resource in self.resources if resource in usage.offered}
         self.view.classify(name, verdict, shares)
 
     def stops_early(self) -> str | None:

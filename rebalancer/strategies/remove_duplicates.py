@@ -93,7 +93,7 @@ def is_crowded(view: View, shapes: Sequence[PodShape]) -> bool:
             if not seen.isdisjoint(where):
                 return True
             seen.update(where)
-        if any(len(pods) > 1 for pods in where.values()):
+        if max(map(len, where.values()), default=0) > 1:
             return True
     return False
 

@@ -56,14 +56,8 @@ def propose(view: View, args: Args) -> None:
     looks_at = in_scope(args.namespaces, args.label_selector)
     for kind in args.node_affinity_type:
         weights: dict[PodShape, dict[str, int]] = {}
-        choosy = frozenset(
-            shape
-            for namespace in view.namespaces()
-            for shape in view.shapes(namespace)
-            if looks_at(shape) and _is_choosy(shape, kind)
-        )
         for node in view.nodes:
-            concerned = [shape for shape in view.live(node.name) if shape in choosy and _concerns(shape, kind, node)]
+            concerned = [shape for shape in _concerned(view, node, kind) if looks_at(shape)]
             for pod in cheapest_first(pod for shape in concerned for pod in view.live(node.name)[shape]):
                 verdict: Verdict | None
                 if kind == REQUIRED_NODE_AFFINITY:
@@ -78,12 +72,18 @@ def propose(view: View, args: Args) -> None:
                     break
 
 
-def _is_choosy(shape: PodShape, kind: str) -> bool:
-    return bool(shape.preferred_node if kind == PREFERRED_NODE_AFFINITY else shape.node_selector or shape.required_node)
+def _concerned(view: View, node: Node, kind: str) -> tuple[PodShape, ...]:
+    """Return the shapes on a node that have a preference, or that the node does not suit."""
 
+    def find() -> tuple[PodShape, ...]:
+        live = view.live(node.name)
+        if kind == PREFERRED_NODE_AFFINITY:
+            return tuple(shape for shape in live if shape.preferred_node)
+        return tuple(
+            shape for shape in live if (shape.node_selector or shape.required_node) and not is_required_match(shape, node)
+        )
 
-def _concerns(shape: PodShape, kind: str, node: Node) -> bool:
-    return kind == PREFERRED_NODE_AFFINITY or not is_required_match(shape, node)
+    return view.of_node(node, ("node affinity", kind), find)
 
 
 def keeps(view: View, args: Args) -> Keeper:

@@ -60,9 +60,14 @@ class Usage:
 
 def usage_of(view: View, node: Node, resources: tuple[str, ...]) -> Usage:
     """Return a node's usage at this point of the run."""
-    requested = view.requested(node.name)
-    used = {name: requested.amount(name) for name in resources}
-    return Usage(node, used, {name: node.allocatable.amount(name) for name in resources if offers(node, name)})
+
+    def amounts() -> tuple[Mapping[str, int], Mapping[str, int]]:
+        requested = view.requested(node.name)
+        used = {name: requested.amount(name) for name in resources}
+        return used, {name: node.allocatable.amount(name) for name in resources if offers(node, name)}
+
+    used, offered = view.of_node(node, ("usage", resources), amounts)
+    return Usage(node, dict(used), offered)
 
 
 def capped(offered: int, threshold: float | None) -> int:

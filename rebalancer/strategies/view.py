@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from rebalancer.eligibility.objection import Objection
 from rebalancer.model.node import Node
 from rebalancer.model.pod import Pod, PodShape
 from rebalancer.model.resources import Resources
 from rebalancer.model.trigger import TriggerKind
+
+Result = TypeVar("Result")
 
 
 class Scope(IntEnum):
@@ -116,6 +118,13 @@ class View(Protocol):
 
     def requested(self, node: str) -> Resources:
         """Return what the live pods of a node request."""
+
+    def of_node(self, node: Node, what: Hashable, compute: Callable[[], Result]) -> Result:
+        """Return what follows from a node and its pods alone, as they are now.
+
+        what: names the question, whatever else the answer depends on included. The answer is kept, from run to run even,
+        as long as node and pods are the same; nobody may change it.
+        """
 
     def shapes(self, namespace: str) -> Sequence[PodShape]:
         """Return the shapes of live pods in a namespace."""
