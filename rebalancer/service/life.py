@@ -33,6 +33,7 @@ _REPLY_SECONDS = 3.0
 _EVENTS_SECONDS = 1.0
 _LAST_EVENTS_SECONDS = 0.2
 _LAG_SAMPLE_SECONDS = 1.0
+_SHORTEST_REST_SECONDS = 0.05
 
 
 class Stop:
@@ -249,8 +250,9 @@ async def _ticks(parts: Parts) -> None:
         if rest <= 0:
             parts.trigger(Trigger(TriggerKind.TICK))
             next_at = max(next_at + period, parts.clock.monotonic())
-            continue
-        await parts.clock.sleep(min(rest, 30.0))
+            rest = next_at - parts.clock.monotonic()
+        # However short the period, everything else gets its turn.
+        await parts.clock.sleep(min(max(rest, _SHORTEST_REST_SECONDS), 30.0))
 
 
 async def _windows(parts: Parts) -> None:

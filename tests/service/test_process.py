@@ -111,6 +111,14 @@ async def test_sigterm_ends_it_although_the_api_server_hangs(cluster: EmbeddedCl
         cluster.faults.clear()
 
 
+async def test_an_absurdly_short_tick_starves_nothing(cluster: EmbeddedCluster, kubeconfig: Path, tmp_path: Path) -> None:
+    """However short the period, signals are heard: it ends with 0 in less than 5 s."""
+    async with controller(kubeconfig, tmp_path, more={"REBALANCER_TICK_SECONDS": "1e-300"}) as running:
+        await running.logs("run ended")
+        running.process.send_signal(signal.SIGTERM)
+        assert await running.end(5.0) == 0
+
+
 async def test_once_makes_one_run_and_writes_its_events(cluster: EmbeddedCluster, kubeconfig: Path, tmp_path: Path) -> None:
     """For a Job: evicts what is to be evicted, waits for the replacements, exits 0, and no Event is lost."""
     await placed(cluster, 4, 3)
