@@ -114,7 +114,7 @@ async def test_sigterm_ends_it_although_the_api_server_hangs(cluster: EmbeddedCl
 async def test_an_absurdly_short_tick_starves_nothing(cluster: EmbeddedCluster, kubeconfig: Path, tmp_path: Path) -> None:
     """However short the period, signals are heard: it ends with 0 in less than 5 s."""
     async with controller(kubeconfig, tmp_path, more={"REBALANCER_TICK_SECONDS": "1e-300"}) as running:
-        await running.logs("run ended")
+        await running.logs("trigger", count=3)
         running.process.send_signal(signal.SIGTERM)
         assert await running.end(5.0) == 0
 
