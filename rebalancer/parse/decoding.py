@@ -89,8 +89,8 @@ def kept_annotations(raw: msgspec.Raw) -> Mapping[str, str]:
     return {key: value for key, value in sorted(everything.items()) if key.startswith(ANNOTATION_PREFIXES)}
 
 
-def owners(raw: msgspec.Raw) -> tuple[Owner, ...]:
-    """Decode owner references, in their order."""
+def owners(raw: msgspec.Raw, namespace: str) -> tuple[Owner, ...]:
+    """Decode owner references, in their order; one without a UID is known by kind and name in the namespace, as workloads are."""
     found = present(raw)
     if not found:
         return ()

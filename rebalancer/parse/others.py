@@ -114,7 +114,7 @@ def _workload(kind: str) -> Callable[[bytes | msgspec.Raw, Interner], Workload]:
             return from_wire(decode_part(text, _SELECTOR, "spec.selector"))
 
         def build() -> Workload:
-            references = owners(metadata.ownerReferences)
+            references = owners(metadata.ownerReferences, metadata.namespace)
             rolling = spec.strategy.rollingUpdate if spec.strategy else None
             daemons = kind == "DaemonSet"
             return Workload(

@@ -197,7 +197,7 @@ def _shape(pod: wire.PodWire, infeasible: bool) -> PodShape:
     metadata, spec = pod.metadata, pod.spec
     own = labels(metadata.labels)
     kept = kept_annotations(metadata.annotations)
-    references = owners(metadata.ownerReferences)
+    references = owners(metadata.ownerReferences, metadata.namespace)
     main = _requests(spec.containers, pod.status.containerStatuses, infeasible)
     init = _requests(spec.initContainers, pod.status.initContainerStatuses, infeasible)
     whole = present(spec.resources)

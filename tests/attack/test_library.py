@@ -310,3 +310,16 @@ def test_an_image_of_absurd_size_scores_as_a_large_one() -> None:
     image = {"names": ["registry.example/app:1"], "sizeBytes": 2**63 - 1}
     node = {**a_node("n1"), "status": {**a_node("n1")["status"], "images": [image] * 3}}
     assert rebalancer.place([node, a_node("n2")], a_pod("p", None)).node == "n1"
+
+
+def test_owners_without_uid_are_told_apart_by_kind_and_name() -> None:
+    """A manifest written by hand: minReplicas counts each owner's own pods, and so do caps per workload."""
+
+    def anonymous(pod: Object) -> Object:
+        for reference in pod["metadata"]["ownerReferences"]:
+            del reference["uid"]
+        return pod
+
+    policy = a_document({"PodLifeTime": {"maxPodLifeTimeSeconds": 60}}, evictor={"nodeFit": False, "minReplicas": 3})
+    objects = [*NODES, *(anonymous(pod) for pod in [*pods(2, "n1"), *pods(3, "n1", app="b")])]
+    assert going(objects, policy) == ["ns1/b-n1-0", "ns1/b-n1-1", "ns1/b-n1-2"]
