@@ -96,7 +96,14 @@ def owners(raw: msgspec.Raw, namespace: str) -> tuple[Owner, ...]:
         return ()
     references = decode_part(found, _OWNERS, "metadata.ownerReferences")
     return tuple(
-        Owner(intern(each.kind), each.name, each.uid, intern(each.apiVersion), bool(each.controller)) for each in references
+        Owner(
+            intern(each.kind),
+            each.name,
+            each.uid or f"{each.kind}/{namespace}/{each.name}",
+            intern(each.apiVersion),
+            bool(each.controller),
+        )
+        for each in references
     )
 
 
