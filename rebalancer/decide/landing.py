@@ -114,7 +114,8 @@ class Landings:
         self._predictions: dict[tuple[PodShape, str], Prediction] = {}
         self._reduced: dict[PodShape, PodShape] = {}
         self._masks: dict[frozenset[str], Bools] = {}
-        self._ready_names = frozenset(name for name, node in snapshot.nodes.items() if node.ready)
+        # A cordoned node is no destination, even for pods that kube-scheduler would put there since they tolerate everything.
+        self._open_names = frozenset(name for name, node in snapshot.nodes.items() if node.ready and not node.unschedulable)
 
     @property
     def view(self) -> PlacementView:
@@ -160,7 +161,7 @@ class Landings:
     def fits_elsewhere(self, pod: Pod, nodes: Iterable[str] | None, *, as_upstream: bool) -> Objection | None:
         """Say why no node other than the pod's own (of the given ones) can take it, or None."""
         fits = self._others(_but_for_others(self._upstream(pod)), pod) if as_upstream else self.takers(pod)
-        fits = fits & self._among(self._ready_names)
+        fits = fits & self._among(self._open_names)
         if nodes is not None:
             fits = fits & self._among(nodes)
         if fits.any():
@@ -197,7 +198,7 @@ class Landings:
         fitting = [
             name
             for name in prediction.feasible
-            if name != pod.node and self._snapshot.nodes[name].ready and (destinations is None or name in destinations)
+            if name != pod.node and name in self._open_names and (destinations is None or name in destinations)
         ]
         if not fitting:
             return Landing(Objection("no-fit", (Misfit.of(prediction),)))

@@ -274,3 +274,18 @@ def test_thresholds_of_the_evictor_yield_to_the_annotation_only(evictor: Object,
     cluster = a_cluster(NODES, [a_table_pod(row, evict, None) for evict in EVICT_NOTES])
     going = {each.pod.partition("/")[2] for each in decided(cluster, policy, PlacementMode.OFF).approved}
     assert going == {a_name(row, evict, None) for evict in ("true", "")}
+
+
+@pytest.mark.parametrize("mode", [PlacementMode.OFF, PlacementMode.FIT])
+@pytest.mark.parametrize("node_fit", [None, True])
+def test_a_cordoned_node_is_no_destination_for_pods_that_tolerate_everything(node_fit: bool | None, mode: PlacementMode) -> None:
+    """The first check of nodeFit: a node that is being emptied is not where a pod should go, toleration or not."""
+    spec = {"nodeSelector": {"pool": "a"}, "tolerations": [{"operator": "Exists"}]}
+    pod = a_pod("p", "here", spec=spec)
+    policy = a_policy(
+        {"RemovePodsViolatingNodeAffinity": EVERY_STRATEGY["RemovePodsViolatingNodeAffinity"]}, evictor={"nodeFit": node_fit}
+    )
+    cordoned = a_node("there", labels={"pool": "a"})
+    cordoned["spec"]["unschedulable"] = True
+    assert decided(a_cluster(a_node("here"), cordoned, pod), policy, mode).approved == ()
+    assert decided(a_cluster(a_node("here"), a_node("there", labels={"pool": "a"}), pod), policy, mode).approved
