@@ -7,10 +7,12 @@ the pods could use, rounded up (K15); the cheapest and youngest of the rest go (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 from rebalancer.eligibility.objection import Objection
+from rebalancer.model.node import Node
 from rebalancer.model.pod import Pod, PodShape
 from rebalancer.model.trigger import TriggerKind
 from rebalancer.strategies.arguments import RemoveDuplicatesArgs as Args
@@ -39,7 +41,7 @@ def kin_of(shape: PodShape) -> Kin:
 class Group:
     """The pods of one kin that may be moved, by node. shapes: all of the kin."""
 
-    def __init__(self, kin: Kin, shapes: Sequence[PodShape]) -> None:
+    def __init__(self, kin: Kin, shapes: list[PodShape]) -> None:
         self.kin = kin
         self.shapes = shapes
         self.by_node: dict[str, list[Pod]] = {}
@@ -62,40 +64,37 @@ def movable_groups(view: View, args: Args) -> list[Group]:
     """Return the groups that have duplicates on some node, in the order of their names."""
     looks_at = in_scope(args.namespaces)
     listed = {node.name for node in view.nodes}
-    families: dict[Kin, list[PodShape]] = {}
-    for namespace in view.namespaces():
+    groups: dict[Kin, Group] = {kin: Group(kin, []) for kin in crowded_kins(view)}
+    for namespace in sorted({kin.namespace for kin in groups}):
         for shape in view.shapes(namespace):
             if not shape.owners or not looks_at(shape):
                 continue
             if args.exclude_owner_kinds and any(kind in args.exclude_owner_kinds for kind in owner_kinds(shape)):
                 continue
-            families.setdefault(kin_of(shape), []).append(shape)
-    crowded = []
-    for kin, shapes in families.items():
-        if not is_crowded(view, shapes):
-            continue
-        group = Group(kin, shapes)
-        for shape in shapes:
+            group = groups.get(kin_of(shape))
+            if group is None:
+                continue
+            group.shapes.append(shape)
             for name, pods in view.where(shape).items():
                 if name in listed:
                     group.by_node.setdefault(name, []).extend(pods)
-        if any(len(pods) > 1 for pods in group.by_node.values()):
-            crowded.append(group)
+    crowded = [group for group in groups.values() if any(len(pods) > 1 for pods in group.by_node.values())]
     return sorted(crowded, key=lambda group: group.kin)
 
 
-def is_crowded(view: View, shapes: Sequence[PodShape]) -> bool:
-    """Tell whether some node has two pods of these shapes."""
-    seen: set[str] = set()
-    for shape in shapes:
-        where = view.where(shape)
-        if len(shapes) > 1:
-            if not seen.isdisjoint(where):
-                return True
-            seen.update(where)
-        if max(map(len, where.values()), default=0) > 1:
-            return True
-    return False
+def crowded_kins(view: View) -> set[Kin]:
+    """Return the kins of which some node has two pods."""
+    known: dict[PodShape, Kin] = {}
+
+    def on(node: Node) -> tuple[Kin, ...]:
+        counts: dict[Kin, int] = {}
+        for shape, pods in view.live(node.name).items():
+            if shape.owners:
+                kin = known.get(shape) or known.setdefault(shape, kin_of(shape))
+                counts[kin] = counts.get(kin, 0) + len(pods)
+        return tuple(kin for kin, count in counts.items() if count > 1)
+
+    return {kin for node in view.nodes for kin in view.of_node(node, "duplicates", partial(on, node))}
 
 
 def screened(view: View, group: Group) -> Group:

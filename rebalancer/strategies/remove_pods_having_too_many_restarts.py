@@ -5,6 +5,9 @@ Source: https://github.com/kubernetes-sigs/descheduler#removepodshavingtoomanyre
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
+
 from rebalancer.model.pod import Pod
 from rebalancer.model.trigger import TriggerKind
 from rebalancer.strategies.arguments import RemovePodsHavingTooManyRestartsArgs as Args
@@ -25,11 +28,17 @@ def in_states(pod: Pod, args: Args) -> bool:
     return any(reason in args.states for reason in waiting)
 
 
+def _most(pods: Iterable[Pod]) -> int:
+    return max((pod.main.restarts + pod.init.restarts for pod in pods), default=0)
+
+
 def propose(view: View, args: Args) -> None:
     """Ask for every pod at or over the threshold, on each node the most restarted first."""
     looks_at = in_scope(args.namespaces, args.label_selector)
     threshold = args.pod_restart_threshold
     for node in view.nodes:
+        if view.of_node(node, "most restarts", partial(_most, view.on(node.name))) < threshold:
+            continue
         suspects = [
             pod
             for pod in view.on(node.name)
