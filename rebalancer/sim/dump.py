@@ -13,6 +13,7 @@ from typing import Any
 
 from rebalancer.sim.controllers.deployments import HASH
 from rebalancer.sim.controllers.indexes import controller_of
+from rebalancer.sim.defaulting import apply_defaults
 from rebalancer.sim.dump_revisions import make_revisions
 from rebalancer.sim.history import Object
 from rebalancer.sim.kinds import NAMESPACE, Kind, kind_of
@@ -70,6 +71,10 @@ def _complete(registry: Registry, kind: Kind, obj: Object, sharing: Sharing) -> 
     for name in ("labels", "annotations", "ownerReferences"):
         if name in metadata:
             metadata[name] = sharing.part(metadata[name])
+    if kind.storage != "pods" or "schedulerName" not in obj.get("spec", {}):
+        # What was written by hand, or never went through a server, gets the server's defaults.
+        obj = {**copy.deepcopy({name: value for name, value in obj.items() if name != "metadata"}), "metadata": metadata}
+        apply_defaults(kind.storage, obj)
     whole = {**obj, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
     if kind.storage == "pods":
         whole["spec"] = {name: sharing.part(value) for name, value in obj.get("spec", {}).items()}

@@ -15,7 +15,7 @@ import pytest
 
 from rebalancer.sim.cluster import EmbeddedCluster
 from rebalancer.sim.eviction import evict
-from rebalancer.sim.kinds import DAEMON_SET, STATEFUL_SET
+from rebalancer.sim.kinds import DAEMON_SET, DEPLOYMENT, STATEFUL_SET
 from rebalancer.sim.kubelet import KubeletTimes
 from tests.sim.kubectl import Kubectl, programs
 
@@ -99,6 +99,19 @@ async def test_a_dump_without_revisions_rolls_nothing(revision: str | None) -> N
         await asyncio.sleep(60)
         held = {pod["metadata"]["uid"] for pod in cluster.store.objects("pods")}
     assert held == {pod["metadata"]["uid"] for pod in pods}
+
+
+@pytest.mark.looptime
+async def test_a_dump_written_by_hand_gets_the_servers_defaults() -> None:
+    """Fields that every server fills in may be missing: the workload still runs, and so does whatever comes later."""
+    clock = lambda: BEGIN + timedelta(seconds=asyncio.get_running_loop().time())  # noqa: E731
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", **a_workload("Deployment", replicas=2)}
+    async with EmbeddedCluster(nodes=2, dump=[deployment], sockets=False, clock=clock) as cluster:
+        cluster.registry.create(DEPLOYMENT, "default", {**a_workload("Deployment", replicas=1), "metadata": {"name": "later"}})
+        await asyncio.sleep(20)
+        running = [pod for pod in cluster.store.objects("pods") if pod["status"]["phase"] == "Running"]
+    assert len(running) == 3
+    assert "strategy" not in deployment["spec"], "the caller's objects stay as they are"
 
 
 @pytest.mark.looptime
