@@ -69,8 +69,9 @@ def unseen() -> Iterator[None]:
     """Keep the collector from running meanwhile, and from ever visiting what stays: for an evaluation beside the event loop.
 
     A collection in any thread holds all of them up. What an evaluation leaves behind is a memory that lives long; it makes no
-    cycles that would have to be found.
+    cycles that would have to be found. Cycles of others that are garbage by now are collected first: frozen, they would stay.
     """
     with paused():
+        gc.collect()
         yield
         gc.freeze()
