@@ -7,13 +7,16 @@ from dataclasses import dataclass
 
 STALE_DISCONNECTED_SECONDS = 10.0
 STALE_SILENT_SECONDS = 90.0
+# A watch that is opened may be answered with 410 at once, so one of which nothing was heard counts only after so long.
+_PROOF_SECONDS = 2.0
 
 
 @dataclass(slots=True)
 class _State:
     listed: bool = False
     connected: bool = False
-    broken_since: float = float("-inf")
+    connected_at: float = float("-inf")
+    current_at: float = float("-inf")
     heard_at: float = float("-inf")
     reason: str = ""
     unavailable: str = ""
@@ -46,6 +49,8 @@ class Freshness:
         """Something came over the connection, up to this version."""
         state = self._states[kind]
         state.heard_at = self._clock()
+        if state.connected:
+            state.current_at = state.heard_at
         if version:
             state.version = version
 
@@ -53,20 +58,27 @@ class Freshness:
         """The whole kind was taken over."""
         state = self._states[kind]
         state.listed, state.unavailable = True, ""
+        state.current_at = self._clock()
         self.heard(kind, version)
 
     def connected(self, kind: str) -> None:
         """Changes flow."""
         state = self._states[kind]
         state.connected, state.reason, state.unavailable = True, "", ""
-        self.heard(kind)
+        state.connected_at = self._clock()
 
     def disconnected(self, kind: str, reason: str) -> None:
         """Changes do not flow any more."""
         state = self._states[kind]
-        if state.connected:
-            state.broken_since = self._clock()
+        if self._flows(state):
+            state.current_at = self._clock()
         state.connected, state.reason = False, reason
+
+    def _flows(self, state: _State) -> bool:
+        """Say whether changes are known to flow: something came over this connection, or it has stood for a while."""
+        if not state.connected:
+            return False
+        return state.heard_at >= state.connected_at or self._clock() - state.connected_at >= _PROOF_SECONDS
 
     def unavailable(self, kind: str, reason: str) -> None:
         """The kind cannot be read at all."""
@@ -100,8 +112,9 @@ class Freshness:
                     found.append(f"{kind}: {state.unavailable}")
             elif not state.listed:
                 found.append(f"{kind}: not listed yet" + (f" ({state.reason})" if state.reason else ""))
-            elif not state.connected and now - state.broken_since >= self._disconnected_seconds:
-                found.append(f"{kind}: disconnected for {now - state.broken_since:.0f} s ({state.reason})")
-            elif now - state.heard_at >= self._silent_seconds:
-                found.append(f"{kind}: silent for {now - state.heard_at:.0f} s")
+            elif not self._flows(state) and now - state.current_at >= self._disconnected_seconds:
+                why = state.reason or "connected just now"
+                found.append(f"{kind}: disconnected for {now - state.current_at:.0f} s ({why})")
+            elif (silent := now - max(state.heard_at, state.connected_at)) >= self._silent_seconds:
+                found.append(f"{kind}: silent for {silent:.0f} s")
         return tuple(found)

@@ -26,7 +26,7 @@ async def test_nothing_is_fresh_before_its_first_list():
     [pytest.param(9.9, True, id="below"), pytest.param(10.0, False, id="at"), pytest.param(60.0, False, id="above")],
 )
 async def test_a_kind_goes_stale_ten_seconds_after_its_connection_broke(seconds: float, fresh: bool):
-    """Attempts that fail do not start the time anew; a connection ends it."""
+    """Attempts that fail do not start the time anew; a connection ends it, once it has stood for a moment."""
     filled = await Filled().sync()
     filled.cache.note(Disconnected("Pod", "reset"))
     filled.clock.now += 5.0
@@ -36,6 +36,23 @@ async def test_a_kind_goes_stale_ten_seconds_after_its_connection_broke(seconds:
     if not fresh:
         assert filled.cache.unfresh() == (f"Pod: disconnected for {seconds:.0f} s (refused)",)
     filled.cache.note(Connected("Pod"))
+    filled.clock.now += 2.0
+    assert filled.cache.unfresh() == ()
+
+
+async def test_a_connection_that_ends_at_once_proves_nothing():
+    """A watch that is taken up and answered with 410 brought no change: what is known is as old as before."""
+    filled = await Filled().sync()
+    filled.cache.note(Disconnected("Pod", "reset"))
+    filled.clock.now += 9.0
+    filled.cache.note(Connected("Pod"))
+    filled.cache.note(Disconnected("Pod", "too old resource version"))
+    assert filled.cache.unfresh() == ()
+    filled.clock.now += 1.0
+    assert filled.cache.unfresh() == ("Pod: disconnected for 10 s (too old resource version)",)
+    filled.cache.note(Connected("Pod"))
+    assert filled.cache.unfresh() == ("Pod: disconnected for 10 s (connected just now)",)
+    filled.cache.note(Bookmark("Pod", "9"))
     assert filled.cache.unfresh() == ()
 
 
