@@ -102,7 +102,7 @@ def _ask(port: int, seconds: float, to: Connection) -> None:
 
 async def probes(minutes: float, per_second: int) -> int:
     """Pour events into a controller, and ask its probes meanwhile."""
-    workload = Workload(nodes=20, deployments=200, replicas=5)
+    workload = Workload(nodes=20, deployments=200, replicas=5, cpu="200m")
     print("filling the cluster", flush=True)
     cluster = await asyncio.to_thread(ClusterProcess, workload, ("controller",))
     with tempfile.TemporaryDirectory(prefix="endurance-") as name:

@@ -25,6 +25,8 @@ from rebalancer.sim.kubelet import KubeletTimes
 from rebalancer.sim.nodes import NodeShape
 from rebalancer.sim.requests import Answer, Request
 
+_FILL_SECONDS = 120.0
+
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
@@ -60,11 +62,12 @@ Record = Eviction | LeaseWrite | Going
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What runs in the cluster. deployments: how many. replicas: of each."""
+    """What runs in the cluster. deployments: how many. replicas: of each. cpu: what each asks for."""
 
     nodes: int = 4
     deployments: int = 10
     replicas: int = 3
+    cpu: str = "500m"
     seed: int = 1
 
 
@@ -127,12 +130,13 @@ class _Host:
     async def _fill(self) -> None:
         for number in range(self._workload.deployments):
             name = f"app{number}"
-            self.cluster.registry.create(DEPLOYMENT, "default", _deployment(name, self._workload.replicas))
+            self.cluster.registry.create(DEPLOYMENT, "default", _deployment(name, self._workload.replicas, self._workload.cpu))
             if number % 2:
                 spec = {"selector": {"matchLabels": {"app": name}}, "maxUnavailable": 1}
                 self.cluster.registry.create(BUDGET, "default", {"metadata": {"name": name}, "spec": spec})
-        while self.ready_pods() < self._workload.deployments * self._workload.replicas:
-            await asyncio.sleep(0.05)
+        async with asyncio.timeout(_FILL_SECONDS):
+            while self.ready_pods() < self._workload.deployments * self._workload.replicas:
+                await asyncio.sleep(0.05)
 
     def ready_pods(self) -> int:
         return sum(
@@ -169,8 +173,8 @@ class _Host:
         return len(keys)
 
 
-def _deployment(name: str, replicas: int) -> dict[str, Any]:
-    container = {"name": "main", "image": "image:1", "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}}}
+def _deployment(name: str, replicas: int, cpu: str) -> dict[str, Any]:
+    container = {"name": "main", "image": "image:1", "resources": {"requests": {"cpu": cpu, "memory": "256Mi"}}}
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}}
     spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
     return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
@@ -189,6 +193,7 @@ class ClusterProcess:
         context = multiprocessing.get_context("spawn")
         self._process = context.Process(target=_main, args=(workload, clients, there), daemon=True)
         self._process.start()
+        there.close()
         self.port: int = self._pipe.recv()
         self.records: list[Record] = []
         self._asking = asyncio.Lock()
