@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import weakref
 from typing import Any
 
 import pytest
@@ -258,6 +259,26 @@ def test_a_frozen_cache_works_on():
     table.put(filled.parsed(a_pod("a", node="n1")))
     table.put(filled.parsed(a_pod("a", node="n2")))
     assert (list(table.by_node), table.count, len(list(table))) == (["n2"], 1, 1)
+
+
+def test_what_was_frozen_alive_and_died_in_a_cycle_is_found_later():
+    """A connection that was open at a freeze does not stay for ever once it is closed."""
+
+    class Connection:
+        """Something that refers to itself, as transports of asyncio do."""
+
+        def __init__(self) -> None:
+            """Close the circle."""
+            self.itself = self
+
+    connection = Connection()
+    freeze()
+    gone = weakref.ref(connection)
+    del connection
+    gc.collect()
+    assert gone() is not None
+    freeze()
+    assert gone() is None
 
 
 def test_the_collector_is_paused_only_for_a_while():
