@@ -14,6 +14,8 @@ from rebalancer.control.happenings import Listener, Noticed, Settled
 from rebalancer.control.ports import Clock
 from rebalancer.control.settle import Accuracy, Move
 
+# These want a pod to start afresh: where it lands does not matter, so it cannot be the wrong place either.
+_ANYWHERE = frozenset({"PodLifeTime", "RemoveFailedPods"})
 _LEAST_ACCURACY = 0.8
 # Two moves of one owner that cancel each other within this time are strategies at odds.
 _UNDONE_SECONDS = 3600.0
@@ -58,7 +60,8 @@ class Lessons:
         if not approval.owner_uid or settled.outcome in ("not-evicted", "gone"):
             return
         now = self._clock.now()
-        if settled.came_back or settled.expected is False or settled.outcome == "timeout":
+        anywhere = approval.strategy in _ANYWHERE
+        if settled.outcome == "timeout" or (not anywhere and (settled.came_back or settled.expected is False)):
             rest = self._cooldowns.strike(approval.owner_uid, approval.node, now)
             what = "came back to" if settled.came_back else "landed elsewhere than expected after leaving"
             if settled.outcome == "timeout":
@@ -73,7 +76,7 @@ class Lessons:
                 )
             )
         self._judge_accuracy()
-        if settled.landed:
+        if settled.landed and not anywhere:
             self._look_for_undoing(settled, now)
 
     def _judge_accuracy(self) -> None:

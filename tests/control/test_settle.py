@@ -30,9 +30,9 @@ class Follower:
         self.lessons = Lessons(world.clock, self.cooldowns, self.settling.accuracy, self.heard)
         self.settling.when_finished(self.lessons.finished)
 
-    def follow(self, pod: Json, *, certain: bool = True, **landings: float) -> None:
+    def follow(self, pod: Json, *, certain: bool = True, strategy: str = "RemoveDuplicates", **landings: float) -> None:
         """Begin to follow a pod's replacement."""
-        approval = an_approval(pod, **landings)
+        approval = replace(an_approval(pod, **landings), strategy=strategy)
         known = self.settling.siblings(approval.owner_uid)
         self.settling.follow(approval, self.world.pod(pod["metadata"]["name"]), known, certain=certain)
 
@@ -187,6 +187,17 @@ async def test_a_move_that_comes_back_makes_the_workload_rest_twice_as_long_each
     assert not follower.cooldowns.nodes_are(["n3", "n2", "n1"])
     assert follower.cooldowns.nodes_are(["n1", "n2", "n3", "n4"])
     assert follower.cooldowns.cooling(follower.world.clock.now()) == {}
+
+
+@pytest.mark.parametrize(("strategy", "rests"), [("PodLifeTime", False), ("RemoveFailedPods", False), ("RemoveDuplicates", True)])
+async def test_a_pod_that_only_was_to_start_afresh_may_come_back(strategy: str, rests: bool) -> None:
+    """Where it does not matter where a replacement lands, it helped; the workload does not rest there."""
+    follower = await a_follower()
+    follower.follow(a_pod("old"), strategy=strategy)
+    follower.put(a_pod("old", terminating=True))
+    follower.put(a_pod("new", node="n1"))
+    assert follower.settled[-1].came_back
+    assert bool(follower.cooldowns.cooling(follower.world.clock.now())) is rests
 
 
 @pytest.mark.parametrize(("wrong", "distrust"), [(2, False), (3, True)], ids=["at 80 %", "below 80 %"])

@@ -30,6 +30,7 @@ async def laboriously(compute: Callable[[], Plan]) -> Plan:
     """Compute in a thread, after a long time of nothing but Python."""
 
     def work() -> Plan:
+        """Work long, then compute."""
         print('{"event": "evaluating"}', file=sys.stderr, flush=True)
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:

@@ -14,6 +14,7 @@ def in_virtual_time(play: Callable[[VirtualLoop], Awaitable[None]]) -> float:
     """Play, and return how many virtual seconds that took."""
 
     async def whole() -> float:
+        """Play it."""
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         await play(loop)
@@ -35,6 +36,7 @@ def test_a_frozen_process_stands_still_and_catches_up() -> None:
     ticks: list[float] = []
 
     async def play(loop: VirtualLoop) -> None:
+        """Play what happens."""
         process = Process(loop)
         process.start(count(ticks), "count")
         await asyncio.sleep(2.5)
@@ -53,9 +55,11 @@ def test_what_was_cancelled_before_the_thaw_takes_effect_does_not_run() -> None:
     """A time limit that passed while everything stood still does not strike after what it limited has ended."""
 
     async def play(loop: VirtualLoop) -> None:
+        """Play what happens."""
         process, done = Process(loop), asyncio.Event()
 
         async def wait() -> str:
+            """Wait, for five seconds at most."""
             async with asyncio.timeout(5.0):
                 await done.wait()
             return "in time"
@@ -76,6 +80,7 @@ def test_a_killed_process_has_no_last_word() -> None:
     said: list[str] = []
 
     async def speak() -> None:
+        """Go on after a while, and have a last word."""
         try:
             await asyncio.sleep(3.0)
             said.append("went on")
@@ -83,6 +88,7 @@ def test_a_killed_process_has_no_last_word() -> None:
             said.append("last word")
 
     async def play(loop: VirtualLoop) -> None:
+        """Play what happens."""
         process = Process(loop)
         process.start(speak(), "speak")
         await asyncio.sleep(1.0)
@@ -100,6 +106,7 @@ def test_waiting_for_what_never_happens_is_an_error() -> None:
     """Where no timer is left, nobody can be woken any more."""
 
     async def play(loop: VirtualLoop) -> None:
+        """Play what happens."""
         await asyncio.Event().wait()
 
     with pytest.raises(RuntimeError, match="nothing is left to happen"):

@@ -16,6 +16,7 @@ def tell(story: Callable[[World], Awaitable[None]], *, windows: bool = False, ev
     """Tell a story in a new world, and hold it to its promises."""
 
     async def told(loop: VirtualLoop) -> World:
+        """Tell it, and close the book."""
         world = World(loop, seed=11, windows=windows, evaluation_seconds=evaluation_seconds, lag_seconds=0.01)
         try:
             await story(world)
@@ -35,6 +36,7 @@ def test_no_run_starts_before_everything_needed_is_known_f1(path: str) -> None:
     """Budgets (or nodes, or pods) cannot be listed yet: no run, no request; they can: both (F1)."""
 
     async def story(world: World) -> None:
+        """Tell what happens."""
         fault = world.cluster.faults.add(Fault(Trouble.UNAVAILABLE, path, times=None))
         await world.begin(1)
         await asyncio.sleep(120.0)
@@ -55,6 +57,7 @@ def test_another_leads_within_the_lease_and_five_seconds(action: str) -> None:
     """Whatever befalls the leader in the middle of a run: takeover in time, and evictions go on."""
 
     async def story(world: World) -> None:
+        """Tell what happens."""
         await world.begin(3)
         while not world.witness.accepted:
             await asyncio.sleep(0.05)
@@ -77,6 +80,7 @@ def test_it_stops_in_time_in_the_middle_of_an_evaluation(seconds: float) -> None
     """An evaluation that would take a minute does not hold up the end."""
 
     async def story(world: World) -> None:
+        """Tell what happens."""
         await world.begin(1)
         while not world.witness.counts["runs"]:
             await asyncio.sleep(0.01)
@@ -91,6 +95,7 @@ def test_a_window_that_closes_holds_everything_until_the_next_opens() -> None:
     """Over two periods: evictions in every open stretch, none in between, though there is always something to do."""
 
     async def story(world: World) -> None:
+        """Tell what happens."""
         await world.begin(2)
         await asyncio.sleep(95.0)
         in_the_first = world.witness.accepted
@@ -107,6 +112,7 @@ def test_a_restart_is_no_way_around_a_cap() -> None:
     """A run that is cut short by a restart is gone on with: its counts go on, too."""
 
     async def story(world: World) -> None:
+        """Tell what happens."""
         await world.begin(1)
         for _ in range(4):
             while not world.witness.accepted:

@@ -237,6 +237,8 @@ class World:
                 self._cordon(node["metadata"]["name"], False)
             set_node_ready(self.cluster.registry, node["metadata"]["name"], "True", "KubeletReady", "ready")
         self._pause(False)
+        for name in ("shared", "three-up", "stateful"):
+            self._allow(name, {"maxUnavailable": 1})
         if not self.replicas:
             self.start_replica()
 
@@ -323,11 +325,14 @@ class World:
 
     async def _budget_changed(self, choice: int) -> None:
         name = ("shared", "three-up", "stateful")[choice % 3]
-        found = self.cluster.registry.get(BUDGET, "default", name)
-        kept = {key: value for key, value in found["spec"].items() if key not in ("maxUnavailable", "minAvailable")}
         given = ({"maxUnavailable": 1}, {"maxUnavailable": 0}, {"minAvailable": 2}, {"maxUnavailable": "50%"})[choice // 5 % 4]
         policy = {"unhealthyPodEvictionPolicy": "AlwaysAllow"} if choice % 2 else {}
-        self.cluster.registry.update(BUDGET, found, {**found, "spec": {**kept, **policy, **given}})
+        self._allow(name, {**policy, **given})
+
+    def _allow(self, name: str, given: Mapping[str, Any]) -> None:
+        found = self.cluster.registry.get(BUDGET, "default", name)
+        kept = {key: value for key, value in found["spec"].items() if key not in ("maxUnavailable", "minAvailable")}
+        self.cluster.registry.update(BUDGET, found, {**found, "spec": {**kept, **given}})
 
     def _name(self, storage: str, choice: int) -> str:
         keys = self.cluster.store.keys(storage)
