@@ -289,13 +289,17 @@ class Evictor:
         pod = self._source.pod(approval.pod)
         reason = self._gate.closed_because(approval.profile)
         found = self._recheck(then, newest, approval, OwnDoing(run.evicted, run.owners))
-        if written != "written" or reason is not None or found is not None or pod is None or pod.uid != approval.uid:
+        there = pod is not None and pod.uid == approval.uid
+        held = pod is not None and there and self._ledger.objection(pod, newest) is not None
+        if written != "written" or reason is not None or found is not None or held or pod is None or not there:
             run.tally.discount(approval)
             self._record.forget_asked(approval.uid)
             if written == "unwritten":
                 self._slow_down(None)
                 return "again"
-            return "fenced" if written == "fenced" else "again" if reason is not None else "changed"
+            if written == "fenced":
+                return "fenced"
+            return "again" if reason is not None or (held and found is None) else "changed"
         known = self._settling.siblings(approval.owner_uid)
         charged = self._ledger.charged(pod, newest)
         began_at = self._clock.monotonic()

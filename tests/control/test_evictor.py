@@ -423,3 +423,25 @@ async def test_a_process_that_was_overtaken_sends_nothing() -> None:
     ended = await stage.run()
     assert ended.ending == "fenced"
     assert stage.cluster.asked == []
+
+
+async def test_a_budget_that_is_gone_by_the_time_of_the_request_holds_it_back() -> None:
+    """While the account was being written, somebody else used the budget up: no request goes out before it has recovered."""
+    pod = a_pod("p0", app="web")
+    world = await World(*NODES, pod, a_budget(allowed=1, version="1")).sync()
+
+    class Meanwhile(BrokenState):
+        """A state whose first write takes as long as it takes others to use the budget up."""
+
+        async def write(self, text: str, version: str) -> str | None:
+            """Write, and have the budget change meanwhile, and recover five seconds later."""
+            if self.version == 0:
+                stage.told(world.put(a_budget(allowed=0, version="2")))
+                asyncio.get_running_loop().call_later(5.0, lambda: stage.told(world.put(a_budget(allowed=1, version="3"))))
+            return await super().write(text, version)
+
+    stage = Stage(world, moving([pod]), state=Meanwhile())
+    await stage.run()
+    assert stage.evicted == ["ns/p0"]
+    ((moment, _),) = stage.cluster.asked
+    assert moment > 5

@@ -59,11 +59,15 @@ class Promises:
 
 @dataclass(slots=True)
 class Reaction:
-    """A run, together with those in which other processes went on with it. started_at: wall clock. owner: who is at it."""
+    """A run, together with those in which other processes went on with it.
+
+    started_at: wall clock, in the process that evicted last. owner: who is at it. resumed_at: when that one began.
+    """
 
     started_at: float
     owner: str
     ended: bool = False
+    resumed_at: float = 0.0
     counts: Counter[str] = field(default_factory=Counter)
 
 
@@ -201,7 +205,7 @@ class Witness:
         """Note a run; where the one before was cut off in the middle, it is the same one that goes on."""
         before, now = self._reaction, self._wall_clock()
         if before is not None and not before.ended and before.counts and now < before.started_at + self._promises.run_deadline:
-            before.owner, before.started_at = who.name, now
+            before.owner, before.resumed_at = who.name, now
             self.counts["runs taken over"] += 1
             return before
         self._reaction = Reaction(now, who.name)
@@ -350,6 +354,7 @@ class Witness:
         if reaction is None:
             self._breaks(who, intent.pod, "evicted outside of any run")
             return
+        reaction.started_at = max(reaction.started_at, reaction.resumed_at)
         owner = next((each["uid"] for each in pod["metadata"].get("ownerReferences", ()) if each.get("controller")), "")
         for what, limit in (
             ("total", self._promises.total),
