@@ -45,14 +45,14 @@ class WhileChanging:
             freeze()
 
 
-def freeze() -> None:
+def freeze(little: int = LITTLE) -> None:
     """Collect what is garbage, then take everything that lives out of the collector's sight; reference counting still frees it.
 
-    Called after the first lists too. It visits only what has come since the last time, so it costs little. Where all of it is
-    little, all of it is visited: what was frozen alive and has died since in a cycle (a transport of asyncio is one, about 1 KiB
-    for each connection) would stay otherwise.
+    Called after the first lists too. It visits only what has come since the last time, so it costs little. Where what is frozen
+    is at most ``little`` objects, it is visited too: what was frozen alive and has died since in a cycle (a transport of asyncio
+    is one, about 1 KiB for each connection) would stay otherwise.
     """
-    if gc.get_freeze_count() <= LITTLE:
+    if gc.get_freeze_count() <= little:
         gc.unfreeze()
     gc.collect()
     gc.freeze()
