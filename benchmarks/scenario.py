@@ -54,7 +54,7 @@ class Kind:
 
 CALM = Kind(Size(5_000, 150_000, 3_000), joined=5)
 FEW = replace(CALM, crowded=12, skewed=4, hot=1)
-MANY = replace(CALM, crowded=600, skewed=250, hot=30, joined=60)
+MANY = replace(CALM, crowded=720, skewed=300, hot=30, joined=60)
 UNSHARED = Kind(Size(5_000, 150_000, 140_000), stateful_every=20, hot=5, joined=5)
 HOSTILE = replace(CALM, huge=10_000, terms=2_000, constraints=200, crowded=12, skewed=4, hot=1)
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from rebalancer.cache.assumed import Assumptions
-from rebalancer.cache.collector import WhileChanging, WhileFilling, paused
+from rebalancer.cache.collector import WhileChanging, WhileFilling, freeze, paused
 from rebalancer.cache.facts import node_facts, pod_facts
 from rebalancer.cache.freshness import STALE_DISCONNECTED_SECONDS, STALE_SILENT_SECONDS, Freshness
 from rebalancer.cache.pods import NOWHERE, PodTable, PodTableBuilder, alike
@@ -156,6 +156,7 @@ class Cache:
         work = self._replace_pods(objects, facts) if kind == "Pod" else self._replace_others(kind, objects, facts)
         with paused():
             for _ in work:
+                freeze()  # One collection after the last slice would have to visit all of it.
                 await asyncio.sleep(0)
         self.freshness.listed(kind, version)
         return tuple(facts or ())
@@ -218,7 +219,7 @@ class Cache:
         if before is not pod:
             self._pods.put(self._assumed.shown(pod))
             self._changed_pods()
-            self._changing.count()
+            self._changing.count(self._pods.count)
         return pod_facts(before, pod)
 
     def _remove_pod(self, change: Removed) -> tuple[Fact, ...]:

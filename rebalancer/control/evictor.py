@@ -172,6 +172,7 @@ class Evictor:
         asked = 0
         while pending:
             turned()
+            await asyncio.sleep(0)  # To check an approval with thousands of landings takes milliseconds.
             self.wake.clear()
             now = self._clock.monotonic()
             if (reason := self._gate.closed_because()) is not None:

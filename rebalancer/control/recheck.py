@@ -71,15 +71,17 @@ def _node_change(then: Snapshot, newest: Snapshot, name: str, own: OwnDoing, *, 
     old, new = then.on(name), newest.on(name)
     if old is new:
         return None
-    old_uids = {pod.uid for pod in old if not pod.finished}
-    new_uids = {pod.uid for pod in new if not pod.finished}
-    for pod in new:
-        if pod.uid in new_uids and pod.uid not in old_uids and not _ours(pod, own):
+    # Most of the pods are the same objects: only the others are looked at, since a plan may have thousands of landings.
+    same = set(map(id, old)).intersection(map(id, new))
+    gone = {pod.uid: pod for pod in old if id(pod) not in same and not pod.finished}
+    come = {pod.uid: pod for pod in new if id(pod) not in same and not pod.finished}
+    for uid, pod in come.items():
+        if uid not in gone and not _ours(pod, own):
             return f"pod {pod.key} came to node {name}"
     if only_arrivals:
         return None
-    for pod in old:
-        if pod.uid in old_uids and pod.uid not in new_uids and not _ours(pod, own):
+    for uid, pod in gone.items():
+        if uid not in come and not _ours(pod, own):
             return f"pod {pod.key} left node {name}"
     return None
 

@@ -50,7 +50,7 @@ class Times:
     first_delay: float = 0.5
     longest_delay: float = 30.0
     unreadable: float = 60.0
-    slice: float = 0.005
+    slice: float = 0.002
 
 
 class _Metadata(msgspec.Struct, frozen=True, gc=False):

@@ -7,7 +7,6 @@ Stop: no new request; the one on the wire may end; Events out; the lease back; c
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import signal
 from collections.abc import AsyncIterator, Coroutine
@@ -15,6 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from rebalancer.cache.collector import freeze
 from rebalancer.control.debounce import Batch
 from rebalancer.control.happenings import Noticed, RunEnded
 from rebalancer.errors import KubeError
@@ -221,8 +221,7 @@ async def _freeze_once_synced(parts: Parts) -> None:
     """Take what the first lists left behind out of the garbage collector's sight: a full collection would block the loop."""
     while not parts.cache.all_synced():
         await parts.clock.sleep(0.1)
-    gc.collect()
-    gc.freeze()
+    freeze()
     counts = {"nodes": parts.cache.count("Node"), "pods": parts.cache.count("Pod")}
     parts.tell(Noticed("synced", "the caches are synced", loud=False, values=counts))
     await asyncio.Event().wait()

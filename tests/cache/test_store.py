@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import sys
 import weakref
 from typing import Any
 
@@ -263,7 +262,7 @@ def test_a_frozen_cache_works_on():
 
 
 def test_what_was_frozen_alive_and_died_in_a_cycle_is_found_later():
-    """A connection that was open at a freeze does not stay for ever once it is closed, whatever else this process holds."""
+    """A connection that was open at a freeze does not stay for ever once it is closed, where all of it is little."""
 
     class Connection:
         """Something that refers to itself, as transports of asyncio do."""
@@ -278,9 +277,9 @@ def test_what_was_frozen_alive_and_died_in_a_cycle_is_found_later():
     del connection
     gc.collect()
     assert gone() is not None
-    freeze(little=0)
+    freeze()
     assert gone() is not None
-    freeze(little=sys.maxsize)
+    freeze(again=True)
     assert gone() is None
 
 
