@@ -72,7 +72,7 @@ class Cache:
         self._clock = clock
         self._wall_clock = wall_clock
         self._pods = PodTable()
-        self._tables = {kind: Table() for kind in PARSERS if kind != "Pod"}
+        self._tables = {kind: Table(kind) for kind in PARSERS if kind != "Pod"}
         self._views = views(self._tables)
         self._assumed = Assumptions()
         self._filling = WhileFilling()
@@ -191,21 +191,21 @@ class Cache:
         self._changed_pods()
 
     def _replace_others(self, kind: str, objects: Sequence[Any], facts: list[Fact] | None) -> Iterator[None]:
-        table = self._tables[kind]
-        values: dict[tuple[str, str], Any] = {}
+        new = Table(kind)
         for number, value in enumerate(objects):
             if is_kept(kind, value):
-                values[key_of(kind, value)] = value
+                new.put(key_of(kind, value), value)
             if number % _SLICE == _SLICE - 1:
                 yield
-        before = table.swap(values)
+        values = new.values
+        before = self._tables[kind].swap(new)
         self.generation += 1
         if facts is None:
             return
         for number, key in enumerate({**before, **values}):
-            old, new = before.get(key), values.get(key)
-            if old is not new:
-                facts += self._meaning(kind, old, new)
+            was, value = before.get(key), values.get(key)
+            if was is not value:
+                facts += self._meaning(kind, was, value)
             if number % _SLICE == _SLICE - 1:
                 yield
 

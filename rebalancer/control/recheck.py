@@ -35,8 +35,15 @@ class OwnDoing:
     owners: Set[str]
 
 
-def doubt(then: Snapshot, newest: Snapshot, approval: Approval, own: OwnDoing) -> Doubt | None:
-    """Return why the approval, decided on ``then``, does not hold on ``newest``; None where it does."""
+Seen = dict[str, tuple[Node, tuple[Pod, ...]]]
+"""Nodes by name, and the pods on them, that were found to be as ``then`` but for own doing; own doing only grows in a run."""
+
+
+def doubt(then: Snapshot, newest: Snapshot, approval: Approval, own: OwnDoing, seen: Seen | None = None) -> Doubt | None:
+    """Return why the approval, decided on ``then``, does not hold on ``newest``; None where it does.
+
+    seen: filled by earlier checks against the same ``then`` in the same run, so that each only looks at what has come since.
+    """
     before, now = _find(then, approval), _find(newest, approval)
     if now is None:
         return Doubt("gone", "it is no longer there", look_again=False)
@@ -50,12 +57,23 @@ def doubt(then: Snapshot, newest: Snapshot, approval: Approval, own: OwnDoing) -
         return Doubt("workload-changed", change, look_again=True)
     whole = sum(approval.landings.values())
     if whole > 0:
-        changes = {node: _node_change(then, newest, node, own, only_arrivals=True) for node in approval.landings}
+        seen = {} if seen is None else seen
+        changes = {node: _landing_change(then, newest, node, own, seen) for node in approval.landings}
         kept = sum(share for node, share in approval.landings.items() if changes[node] is None)
         if kept < _SHARE_OF_LANDINGS * whole:
             first = next(change for change in changes.values() if change is not None)
             return Doubt("landings-changed", first, look_again=True)
     return None
+
+
+def _landing_change(then: Snapshot, newest: Snapshot, name: str, own: OwnDoing, seen: Seen) -> str | None:
+    known, node = seen.get(name), newest.nodes.get(name)
+    if known is not None and known[0] is node and known[1] is newest.on(name):
+        return None
+    change = _node_change(then, newest, name, own, only_arrivals=True)
+    if change is None and node is not None:
+        seen[name] = node, newest.on(name)
+    return change
 
 
 def _find(snapshot: Snapshot, approval: Approval) -> Pod | None:
