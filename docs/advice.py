@@ -12,6 +12,7 @@ REFUSALS: Mapping[str, Mapping[str, str]] = {
     "Rules of the evictor": {
         "terminating": "Nothing. The pod is going already.",
         "static": "Nothing. No annotation and no setting changes this.",
+        "evict-false": "Remove the annotation from the pod's template.",
         "prefer-no-eviction": "Remove the annotation from the pod's template, or set `noEvictionPolicy: Preferred`.",
         "local-storage": "Add `PodsWithLocalStorage` to `podProtections.defaultDisabled` if the data may be lost.",
         "daemon-set": (

@@ -11,6 +11,7 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
         # the default evictor
         "terminating": "it is already terminating",
         "static": "it is a static or mirror pod, which only its kubelet can move",
+        "evict-false": "its annotation descheduler.alpha.kubernetes.io/evict is false",
         "prefer-no-eviction": "its annotation descheduler.alpha.kubernetes.io/prefer-no-eviction protects it "
         "(noEvictionPolicy Mandatory)",
         "local-storage": "it has local storage ({0}), and PodsWithLocalStorage protects it",

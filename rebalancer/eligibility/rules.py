@@ -46,6 +46,11 @@ def wants_eviction(shape: PodShape) -> bool:
     return shape.annotations.get(EVICT) in ("true", "")
 
 
+def refuses_eviction(shape: PodShape, context: Context) -> Objection | None:
+    """Whoever writes "false" into the annotation wants the pod left alone; upstream evicts it for that (F37)."""
+    return Objection("evict-false") if shape.annotations.get(EVICT) == "false" else None
+
+
 def prefers_no_eviction(shape: PodShape) -> bool:
     """Tell whether the annotation asks to be left alone; its presence is enough."""
     return PREFER_NO_EVICTION in shape.annotations
@@ -196,6 +201,7 @@ def old_enough(pod: Pod, context: Context) -> Objection | None:
 ALWAYS_SHAPE: tuple[ShapeRule, ...] = (static,)
 ALWAYS_POD: tuple[PodRule, ...] = (terminating,)
 FILTER_SHAPE: tuple[ShapeRule, ...] = (
+    refuses_eviction,
     no_eviction_is_mandatory,
     owned,
     local_storage,

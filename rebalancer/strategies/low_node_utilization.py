@@ -119,6 +119,12 @@ class Balancer:
                 if (objection := self.view.filter(pod)) is not None:
                     self.view.refuse(pod, objection)
 
+    def _refuse_waiting(self, candidates: Sequence[Pod]) -> None:
+        """Record what bars the pods that are worth waiting for: their budget is spent until replacements are ready."""
+        for pod in candidates:
+            if (objection := self.view.barred(pod)) is not None:
+                self.view.refuse(pod, objection)
+
     def goes_on(self, source: Usage) -> bool:
         """Tell whether the node is still over-used and there is room for what leaves it."""
         return bool(source.over()) and (self.view.demand is Demand.IMPROVEMENT or self.room.is_left())
@@ -129,6 +135,7 @@ class Balancer:
         while candidates and self.goes_on(source):
             pod = best_gain(self, candidates, source) if one_by_one else candidates[0]
             if pod is None:
+                self._refuse_waiting(candidates)
                 candidates.clear()
                 break
             candidates.remove(pod)

@@ -5,6 +5,7 @@ Source: https://github.com/kubernetes-sigs/descheduler#podlifetime
 
 from __future__ import annotations
 
+from rebalancer.eligibility.rules import prefers_no_eviction
 from rebalancer.model.pod import Pod
 from rebalancer.model.trigger import TriggerKind
 from rebalancer.strategies.arguments import PodConditionFilter
@@ -68,7 +69,7 @@ def reason(pod: Pod, args: Args, now: float) -> str:
 
 
 def propose(view: View, args: Args) -> None:
-    """Ask for every pod that meets the criteria, the oldest first over all nodes."""
+    """Ask for every pod that meets the criteria, the oldest first over all nodes; of one age, who asks to stay goes last."""
     looks_at = in_scope(args.namespaces, args.label_selector)
     now = view.now
     found = [
@@ -77,7 +78,7 @@ def propose(view: View, args: Args) -> None:
         for pod in view.on(node.name)
         if matches(pod, args, now) and looks_at(pod.shape) and args.owner_kinds.admits(owner_kinds(pod.shape))
     ]
-    found.sort(key=lambda pod: (pod.created_at, pod.shape.namespace, pod.name, pod.uid))
+    found.sort(key=lambda pod: (pod.created_at, prefers_no_eviction(pod.shape), pod.shape.namespace, pod.name, pod.uid))
     full: set[tuple[Scope, str]] = set()
     for pod in found:
         if (Scope.NODE, pod.node) in full or (Scope.NAMESPACE, pod.namespace) in full:

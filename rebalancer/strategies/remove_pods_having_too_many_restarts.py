@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
+from rebalancer.eligibility.rules import prefers_no_eviction
 from rebalancer.model.pod import Pod
 from rebalancer.model.trigger import TriggerKind
 from rebalancer.strategies.arguments import RemovePodsHavingTooManyRestartsArgs as Args
@@ -32,6 +33,10 @@ def _most(pods: Iterable[Pod]) -> int:
     return max((pod.main.restarts + pod.init.restarts for pod in pods), default=0)
 
 
+def _dearness(args: Args, pod: Pod) -> tuple[int, bool, str, str, str]:
+    return -restarts(pod, args), prefers_no_eviction(pod.shape), pod.shape.namespace, pod.name, pod.uid
+
+
 def propose(view: View, args: Args) -> None:
     """Ask for every pod at or over the threshold, on each node the most restarted first."""
     looks_at = in_scope(args.namespaces, args.label_selector)
@@ -47,7 +52,7 @@ def propose(view: View, args: Args) -> None:
             and looks_at(pod.shape)
             and in_states(pod, args)
         ]
-        for pod in sorted(suspects, key=lambda pod: (-restarts(pod, args), pod.shape.namespace, pod.name, pod.uid)):
+        for pod in sorted(suspects, key=partial(_dearness, args)):
             verdict = view.ask(pod, f"{restarts(pod, args)} restarts, threshold {threshold}")
             if verdict.ends_run:
                 return

@@ -195,6 +195,8 @@ class Reference:
             return False
         if notes.get(f"{ANNOTATION}evict") in ("true", ""):
             return True
+        if notes.get(f"{ANNOTATION}evict") == "false":
+            return False
         if self.evictor.get("noEvictionPolicy") == "Mandatory" and f"{ANNOTATION}prefer-no-eviction" in notes:
             return False
         return not any(holds(pod) for name, holds in RULES.items() if name in self.protections()) and self._by_settings(pod)

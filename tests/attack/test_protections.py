@@ -171,9 +171,11 @@ def holds(row: Row, setting: str) -> bool:
 
 
 def may_go(row: Row, evict: str | None, prefer: str | None, setting: str, *, mandatory: bool) -> bool:
-    """Say what the rules say: the annotation (F37: "true" or empty) overrides all but what is absolute (F14)."""
+    """Say what the rules say: the annotation (F37: "true" or empty) overrides all but the absolute (F14); "false" protects."""
     if evict in ("true", "") and row.overridden:
         return True
+    if evict == "false":
+        return False
     if mandatory and prefer is not None:
         return False
     return not holds(row, setting)
