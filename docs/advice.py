@@ -60,6 +60,18 @@ REFUSALS: Mapping[str, Mapping[str, str]] = {
             "ends early when the set of nodes changes."
         ),
         "single-replica": "Add a replica, or set `REBALANCER_SINGLE_REPLICA` to another value than `skip`.",
+        "surge-owner": (
+            "A StatefulSet, a Job or a controller of somebody's own cannot start the replacement first. Add a replica, or set "
+            "`REBALANCER_SINGLE_REPLICA` to `auto` if an outage is bearable."
+        ),
+        "surge-paused": "`kubectl rollout resume` the Deployment if its pods may move.",
+        "surge-recreate": "Set the strategy to `RollingUpdate` if two pods may run at once; else the pod stays where it is.",
+        "surge-none": "Set `maxSurge` to 1 or more (a percentage is rounded up) if two pods may run at once.",
+        "surge-unavailable": "Set `maxUnavailable` to 0 (a percentage below 100 is rounded down to it).",
+        "surge-volume": (
+            "Nothing: with a volume that one node can use at a time, the replacement would wait for the old pod, and the old pod "
+            "for it. A claim with the access mode `ReadWriteMany` or `ReadOnlyMany` may be moved."
+        ),
         "workload-gone": "Look for orphans: the pod's owner was deleted without it.",
         "workload-scaled-to-zero": "Nothing. The pod is about to go.",
         "workload-in-rollout": "Wait for the rollout. If it is stuck, mend it: `kubectl rollout status`.",
@@ -190,9 +202,10 @@ NOTICES: Mapping[str, tuple[str, str]] = {
         "Change thresholds, or disable one of the two. `rebalancer policy check` names pairs that are known to fight.",
     ),
     "forbidden": (
-        "The API server does not permit evictions in a namespace: RBAC or an admission policy. No more are sent there"
-        " in this run.",
-        "Read the message: it is the server's. Grant `create` on `pods/eviction`, or protect the namespace.",
+        "The API server does not permit evictions, or rollouts, in a namespace: RBAC or an admission policy. No more of the kind "
+        "are sent there in this run.",
+        "Read the message: it is the server's. Grant `create` on `pods/eviction` (with `REBALANCER_SINGLE_REPLICA=surge` also "
+        "`patch` on `deployments`), or protect the namespace.",
     ),
     "cannot-evaluate": (
         "The policy cannot be used on this cluster: it names a priority class that is not there, say. Nothing is evicted.",

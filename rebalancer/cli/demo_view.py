@@ -20,6 +20,7 @@ from rebalancer.control.happenings import (
     Settled,
     TriggerSeen,
 )
+from rebalancer.control.ports import Surged
 from rebalancer.model.answer import Accepted
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def line_of(happening: Happening) -> str | None:
             approval = happening.approval
             if isinstance(happening.answer, Accepted):
                 return f"evict     {approval.pod} from {approval.node}: {approval.strategy}, {approval.reason}"
+            if isinstance(happening.answer, Surged):
+                return f"surge     {approval.pod} from {approval.node}: {approval.strategy}, {approval.why}"
             return f"not now   {approval.pod}: {type(happening.answer).__name__} {happening.answer.message}"
         case Settled():
             if happening.outcome != "ready":

@@ -47,7 +47,7 @@ def print_plan(plan: Plan) -> None:
             "pod", "node", "strategy", "why", "lands on", title=f"To be moved: {len(plan.approved)}", title_justify="left"
         )
         for each in plan.approved:
-            table.add_row(each.pod, each.node, each.strategy, each.reason, landings_text(each.landings) or "-")
+            table.add_row(each.pod, each.node, each.strategy, each.why, landings_text(each.landings) or "-")
         out.print(table)
     else:
         out.print("Nothing would be moved.")

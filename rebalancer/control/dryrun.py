@@ -12,6 +12,8 @@ class OnlyReport:
 
     async def evict(self, approval: Approval) -> Reply:
         """Report."""
+        if approval.rollout:
+            return Reported(f"{approval.pod} would have been replaced by a rollout of Deployment {approval.rollout}")
         return Reported(f"{approval.pod} would have been evicted from {approval.node}")
 
 

@@ -16,7 +16,7 @@ from rebalancer.control.happenings import Asked, LimitReached, Listener, Noticed
 from rebalancer.control.ledger import Ledger
 from rebalancer.control.ports import Clock, EvictionPort, Reply, Reported, SnapshotSource, Surged
 from rebalancer.control.rate import SlidingWindow
-from rebalancer.control.recheck import Doubt, OwnDoing, doubt
+from rebalancer.control.recheck import Doubt, OwnDoing, Seen, doubt
 from rebalancer.control.record import Record
 from rebalancer.control.settle import Settling
 from rebalancer.control.tally import Tally, namespace_of
@@ -41,7 +41,7 @@ from rebalancer.model.snapshot import Snapshot
 _LOOK_SECONDS = 0.5
 _SLOWEST_SECONDS = 60.0
 
-Recheck = Callable[[Snapshot, Snapshot, Approval, OwnDoing], Doubt | None]
+Recheck = Callable[[Snapshot, Snapshot, Approval, OwnDoing, Seen], Doubt | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,9 @@ class Run:
     """One run, as far as the evictor keeps account of it.
 
     deadline: monotonic seconds. accepted: requests that use up caps; moved: those of them by which a pod really goes.
-    evicted, owners: uids of what this run moved. reported: uids of what would have gone.
-    out, out_namespaces: not again in this run. told: limits that were told already.
+    evicted, owners: uids of what this run moved; rollouts: those of the owners that are Deployments, which were rolled out.
+    reported: uids of what would have gone. out: not again in this run; forbidden: namespaces in which there are no evictions, or
+    (True) no rollouts. told: limits that were told already.
     """
 
     number: int
@@ -75,8 +76,9 @@ class Run:
     reported: set[str] = field(default_factory=set)
     evicted: set[str] = field(default_factory=set)
     owners: set[str] = field(default_factory=set)
+    rollouts: set[str] = field(default_factory=set)
     out: set[str] = field(default_factory=set)
-    out_namespaces: set[str] = field(default_factory=set)
+    forbidden: set[tuple[str, bool]] = field(default_factory=set)
     told: set[str] = field(default_factory=set)
 
 
@@ -169,6 +171,7 @@ class Evictor:
         """
         pending = [_Candidate(approval) for approval in plan.approved]
         world = self._world
+        seen: Seen = {}
         asked = 0
         while pending:
             turned()
@@ -191,14 +194,14 @@ class Evictor:
                     return Outcome("superseded", "only waiting was left, and the next batch is due", len(pending))
                 await self._clock.wait_for(self.wake, min(wait, _LOOK_SECONDS, run.deadline - now))
                 continue
-            found = self._recheck(then, newest, chosen.approval, OwnDoing(run.evicted, run.owners))
+            found = self._recheck(then, newest, chosen.approval, _own_doing(run, newest), seen)
             if found is not None:
                 self._tell(Passed(run.number, chosen.approval, found.code, found.reason))
                 if found.look_again:
                     return Outcome("changed", found.reason, len(pending))
                 pending.remove(chosen)
                 continue
-            verdict = await self._ask(chosen, then, run)
+            verdict = await self._ask(chosen, then, run, seen)
             asked += 1
             if verdict == "again":
                 continue
@@ -242,7 +245,7 @@ class Evictor:
     def _drop(self, candidate: _Candidate, newest: Snapshot, run: Run) -> tuple[str, str] | None:
         """Return code and reason (empty: told already) where a candidate can no longer go in this run."""
         approval = candidate.approval
-        if approval.uid in run.out or namespace_of(approval) in run.out_namespaces:
+        if approval.uid in run.out or _right(approval) in run.forbidden:
             return "out", ""
         if self._record.was_asked(approval.uid):
             return "asked-before", "its eviction was asked for and accepted already"
@@ -254,7 +257,7 @@ class Evictor:
         pod = self._source.pod(approval.pod)
         if pod is None or pod.uid != approval.uid:
             return "gone", "it is no longer there"
-        objection = self._ledger.objection(pod, newest)
+        objection = self._objection(approval, pod, newest)
         if objection is not None and objection[0] == "budgets-several":
             return objection
         return None
@@ -265,19 +268,23 @@ class Evictor:
         if candidate.retry_at > now or self._settling.count_of(approval.owner_uid) >= self._pace.per_workload:
             return True
         pod = self._source.pod(approval.pod)
-        if pod is None:
+        if pod is None or approval.rollout:
             return False
         for budget in self._ledger.charged(pod, newest):
             if self._held.get(budget.uid, 0.0) > now:
                 return True
         return self._ledger.objection(pod, newest) is not None
 
+    def _objection(self, approval: Approval, pod: Pod, newest: Snapshot) -> tuple[str, str] | None:
+        """Return what budgets have against it; a rollout is no eviction, and asks none."""
+        return None if approval.rollout else self._ledger.objection(pod, newest)
+
     def _limit(self, run: Run, limit: str) -> None:
         if limit not in run.told:
             run.told.add(limit)
             self._tell(LimitReached(run.number, limit))
 
-    async def _ask(self, candidate: _Candidate, then: Snapshot, run: Run) -> str:
+    async def _ask(self, candidate: _Candidate, then: Snapshot, run: Run, seen: Seen) -> str:
         """Account for a request, check once more, send it and take its answer in."""
         approval = candidate.approval
         if not self._rate.take(self._clock.monotonic()):
@@ -289,9 +296,9 @@ class Evictor:
         newest = self._source.snapshot()
         pod = self._source.pod(approval.pod)
         reason = self._gate.closed_because(approval.profile)
-        found = self._recheck(then, newest, approval, OwnDoing(run.evicted, run.owners))
+        found = self._recheck(then, newest, approval, _own_doing(run, newest), seen)
         there = pod is not None and pod.uid == approval.uid
-        held = pod is not None and there and self._ledger.objection(pod, newest) is not None
+        held = pod is not None and there and self._objection(approval, pod, newest) is not None
         if written != "written" or reason is not None or found is not None or held or pod is None or not there:
             run.tally.discount(approval)
             self._record.forget_asked(approval.uid)
@@ -301,8 +308,8 @@ class Evictor:
             if written == "fenced":
                 return "fenced"
             return "again" if reason is not None or (held and found is None) else "changed"
-        known = self._settling.siblings(approval.owner_uid)
-        charged = self._ledger.charged(pod, newest)
+        known = self._settling.siblings(approval.owner_uid, rollout=bool(approval.rollout))
+        charged = () if approval.rollout else self._ledger.charged(pod, newest)
         began_at = self._clock.monotonic()
         self._answered.clear()
         self._replyless = True
@@ -333,8 +340,9 @@ class Evictor:
             run.evicted.add(approval.uid)
             if approval.owner_uid:
                 run.owners.add(approval.owner_uid)
-            if not isinstance(answer, Surged):
-                # A rollout is no eviction: no budget is asked.
+            if approval.rollout:
+                run.rollouts.add(approval.owner_uid)
+            else:
                 self._ledger.spend(pod, newest)
             if isinstance(answer, Reported):
                 # Nothing goes, so nothing is followed, and the next run may report it anew.
@@ -349,8 +357,7 @@ class Evictor:
                     self._record.note_accepted(approval.uid)
                 background = isinstance(answer, InBackground)
                 certain = not isinstance(answer, Unknown)
-                deployment = answer.deployment_uid if isinstance(answer, Surged) else ""
-                self._settling.follow(approval, pod, known, certain=certain, in_background=background, deployment=deployment)
+                self._settling.follow(approval, pod, known, certain=certain, in_background=background)
             return "sent"
         run.tally.discount(approval)
         self._record.forget_asked(approval.uid)
@@ -367,8 +374,9 @@ class Evictor:
             self._slow_down(answer.retry_after_seconds)
             return "again"
         if isinstance(answer, Forbidden):
-            run.out_namespaces.add(namespace_of(approval))
-            text = f"no eviction in namespace {namespace_of(approval)}: {answer.message}"
+            run.forbidden.add(_right(approval))
+            what = "rollout" if approval.rollout else "eviction"
+            text = f"no {what} in namespace {namespace_of(approval)}: {answer.message}"
             self._tell(Noticed("forbidden", text, values={"namespace": namespace_of(approval)}))
         elif isinstance(answer, Gone | Replaced | Invalid | Unsupported):
             run.out.add(approval.uid)
@@ -377,3 +385,16 @@ class Evictor:
     def _slow_down(self, asked_for: float | None) -> None:
         self._slow.pause = min(max(2 * self._slow.pause, 1.0), _SLOWEST_SECONDS)
         self._slow.not_before = self._clock.monotonic() + max(self._slow.pause, asked_for or 0.0)
+
+
+def _right(approval: Approval) -> tuple[str, bool]:
+    """Return what has to be allowed for it: evictions in its namespace, or rollouts there."""
+    return namespace_of(approval), bool(approval.rollout)
+
+
+def _own_doing(run: Run, newest: Snapshot) -> OwnDoing:
+    """Return what the run has changed itself; of a rollout, what comes belongs to a ReplicaSet that is new."""
+    if not run.rollouts:
+        return OwnDoing(run.evicted, run.owners)
+    sets = {each.uid for each in newest.workloads.values() if each.owner is not None and each.owner.uid in run.rollouts}
+    return OwnDoing(run.evicted, run.owners | sets)

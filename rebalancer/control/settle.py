@@ -30,7 +30,6 @@ class Move:
     """One eviction that is followed.
 
     certain: the server said yes; otherwise only the watch can tell.
-    deployment: uid of the Deployment whose rollout replaces the pod; empty for an eviction.
     expected: nodes that may be the landing. A plan predicts one move after the other; which of them gets which node is a matter
     of order, so moves of one plan whose landings meet share theirs.
     known: uids of the owner's pods at the time, none of which can be the replacement. Times are monotonic seconds.
@@ -44,7 +43,6 @@ class Move:
     accepted_at: float
     certain: bool = True
     in_background: bool = False
-    deployment: str = ""
     going: bool = False
     gone: bool = False
     replacement_uid: str = ""
@@ -52,6 +50,7 @@ class Move:
     landed: str = ""
     expected: set[str] = field(default_factory=set)
     bound_after: float | None = None
+    stood_after: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +153,13 @@ class Settling:
         """Return how many moves of a workload are in flight."""
         return sum(move.approval.owner_uid == owner_uid for move in self._moves.values()) if owner_uid else 0
 
-    def siblings(self, owner_uid: str) -> frozenset[str]:
-        """Return the uids of an owner's pods, to be taken before a request: none of them can be the replacement."""
-        return frozenset(pod.uid for pod in self._source.pods_of(owner_uid)) if owner_uid else frozenset()
+    def siblings(self, owner_uid: str, *, rollout: bool = False) -> frozenset[str]:
+        """Return the uids of an owner's pods, to be taken before a request: none of them can be the replacement.
+
+        rollout: the owner is a Deployment, which owns pods by way of its ReplicaSets.
+        """
+        owners = self._owners(owner_uid, rollout=rollout) if owner_uid else ()
+        return frozenset(pod.uid for owner in owners for pod in self._source.pods_of(owner))
 
     def follow(
         self,
@@ -166,7 +169,6 @@ class Settling:
         *,
         certain: bool = True,
         in_background: bool = False,
-        deployment: str = "",
     ) -> Move:
         """Begin to follow the replacement of a pod whose eviction was (or may have been) accepted.
 
@@ -182,7 +184,6 @@ class Settling:
             accepted_at=self._clock.monotonic(),
             certain=certain,
             in_background=in_background,
-            deployment=deployment,
         )
         self._moves[approval.uid] = move
         self._pool(move)
@@ -206,7 +207,7 @@ class Settling:
         return min((move.accepted_at + self._patience(move) for move in self._moves.values()), default=None)
 
     def _patience(self, move: Move) -> float:
-        return self._times.settle if move.certain or move.going else self._times.unknown
+        return self._times.settle if move.certain or _has_begun(move) else self._times.unknown
 
     def _look_at(self, move: Move, now: float) -> None:
         approval = move.approval
@@ -220,15 +221,18 @@ class Settling:
         if replacement is not None:
             self._note_replacement(move, replacement, now)
             if _stands(replacement):
-                self._finish(move, "ready", now)
-                return
+                move.stood_after = now - move.accepted_at if move.stood_after is None else move.stood_after
+                # In a rollout the replacement stands first: only then does the old pod go, and with it the move is at its end.
+                if move.going or not approval.rollout:
+                    self._finish(move, "ready", now)
+                    return
         if move.gone and not move.expects_replacement:
             self._finish(move, "gone", now)
         elif now >= move.accepted_at + self._patience(move):
-            if not move.going and not move.certain and (self._source.unfresh() or not self._told_since(move)):
+            if not _has_begun(move) and not move.certain and (self._source.unfresh() or not self._told_since(move)):
                 # The watch has not said anything since, so it has not said that the pod stayed.
                 return
-            sure = move.going or move.deployment or (move.certain and not move.in_background)
+            sure = _has_begun(move) or (move.certain and not move.in_background)
             self._finish(move, "timeout" if sure else "not-evicted", now)
 
     def _told_since(self, move: Move) -> bool:
@@ -244,12 +248,13 @@ class Settling:
                 return known
             self._claimed.discard(move.replacement_uid)
             move.replacement_uid = move.replacement_key = move.landed = ""
+            move.stood_after = None
         if move.owner_kind in _SAME_NAME:
             found = same_name if same_name is not None and same_name.uid != move.approval.uid else None
         else:
             fresh = (
                 pod
-                for owner in self._owners(move)
+                for owner in self._owners(move.approval.owner_uid, rollout=bool(move.approval.rollout))
                 for pod in self._source.pods_of(owner)
                 if pod.uid not in move.known and pod.uid not in self._claimed and not pod.terminating
             )
@@ -259,12 +264,12 @@ class Settling:
             move.replacement_uid, move.replacement_key = found.uid, found.key
         return found
 
-    def _owners(self, move: Move) -> tuple[str, ...]:
+    def _owners(self, owner_uid: str, *, rollout: bool) -> tuple[str, ...]:
         """Return the owners whose pods can be the replacement: in a rollout, every ReplicaSet of the Deployment."""
-        if not move.deployment:
-            return (move.approval.owner_uid,)
+        if not rollout:
+            return (owner_uid,)
         workloads = self._source.snapshot().workloads.values()
-        return tuple(each.uid for each in workloads if each.owner is not None and each.owner.uid == move.deployment)
+        return tuple(each.uid for each in workloads if each.owner is not None and each.owner.uid == owner_uid)
 
     def _note_replacement(self, move: Move, replacement: Pod, now: float) -> None:
         if replacement.node is not None and not move.landed:
@@ -291,12 +296,17 @@ class Settling:
             expected=expected,
             came_back=bool(move.landed) and move.landed == approval.node,
             bound_seconds=move.bound_after,
-            ready_seconds=now - move.accepted_at if outcome == "ready" else None,
+            ready_seconds=move.stood_after if outcome == "ready" else None,
         )
         for act in self._finished:
             act(move, settled)
         self._tell(settled)
         self.changed.set()
+
+
+def _has_begun(move: Move) -> bool:
+    """Say whether the cluster shows that the request was obeyed: the pod goes, or a rollout has begun to replace it."""
+    return move.going or bool(move.approval.rollout and move.replacement_uid)
 
 
 def _stands(pod: Pod) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from rebalancer.decide.guards import Guards
 from rebalancer.decide.landing import Landings
 from rebalancer.decide.record import Record
+from rebalancer.decide.singles import Singles
 from rebalancer.decide.view import Run, RunView
 from rebalancer.decide.world import FactsCache, World
 from rebalancer.errors import BrokenInvariant
@@ -81,8 +82,9 @@ def decide(
     """Run the strategies, writing everything into the record; return the run as it ended."""
     memory = memory or Memory()
     world = World(snapshot, memory.facts)
-    landings = Landings(snapshot, placement, scheduler, memory.buckets)
-    run = Run(world, policy, guards, placement, landings, record)
+    singles = Singles(guards, world)
+    landings = Landings(snapshot, placement, scheduler, memory.buckets, surged=singles.surged)
+    run = Run(world, policy, guards, placement, landings, record, singles)
     few = len(run.nodes) < _FEWEST_NODES
     if few and not policy.single_node:
         record.note(f"{len(run.nodes)} Ready nodes within the policy's nodeSelector, at least {_FEWEST_NODES} are needed")

@@ -146,7 +146,7 @@ def explain(
     landings: Mapping[str, float] = {}
     unpredictable = None
     if pod.node is not None and not pod.finished:
-        prediction = Landings(snapshot, placement, scheduler).prediction(pod)
+        prediction = Landings(snapshot, placement, scheduler, surged=run.singles.surged).prediction(pod)
         landings, filtered, unpredictable = prediction.landings, prediction.filtered, prediction.unpredictable
     return Explanation(
         pod=pod.key,
@@ -166,7 +166,7 @@ def _strategies(pod: Pod, policy: Policy, record: Record) -> tuple[StrategyAnswe
     answers = []
     for profile, use in policy.uses():
         found = [
-            StrategyAnswer(profile.name, use.name, "approved", each.reason)
+            StrategyAnswer(profile.name, use.name, "approved", each.why)
             for each in record.approved
             if each.uid == pod.uid and (each.profile, each.strategy) == (profile.name, use.name)
         ]
@@ -185,7 +185,8 @@ def _rules(pod: Pod, profile: Profile, run: Run) -> list[RuleAnswer]:
     limit = run.limits.objection(pod)
     answers.append(("limits at the end of the run", limit[0] if limit is not None else None))
     if run.account is not None:
-        answers.append(("budgets", budgets.objection(pod, budgets.selecting(run.world.snapshot, pod.shape))))
+        asked = () if run.singles.rollout(pod) is not None else budgets.selecting(run.world.snapshot, pod.shape)
+        answers.append(("budgets", budgets.objection(pod, asked)))
     return [
         RuleAnswer(profile.name, name, objection.code if objection else "", str(objection) if objection else "")
         for name, objection in answers

@@ -6,7 +6,7 @@ fit: some other node fits, with room reserved. required: nearly every landing th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -103,8 +103,16 @@ class Landings:
     """The placement view of one run, built when first needed, and its answers while nothing changes."""
 
     def __init__(
-        self, snapshot: Snapshot, mode: PlacementMode, scheduler: SchedulerConfig, cache: BucketCache | None = None
+        self,
+        snapshot: Snapshot,
+        mode: PlacementMode,
+        scheduler: SchedulerConfig,
+        cache: BucketCache | None = None,
+        *,
+        surged: Callable[[Pod], PodShape | None],
     ) -> None:
+        """Answer for one run. surged: the shape of a replacement that is placed beside the old pod, None where that goes."""
+        self._surged = surged
         self._snapshot = snapshot
         self._mode = mode
         self._scheduler = scheduler
@@ -128,17 +136,21 @@ class Landings:
         return self._view
 
     def prediction(self, pod: Pod) -> Prediction:
-        """Say where the pod's replacement would go, were the pod evicted now."""
-        key = (pod.shape, pod.node or "")
+        """Say where the pod's replacement would go, were the pod moved now."""
+        surged = self._surged(pod)
+        key = (surged or pod.shape, pod.node or "")
         known = self._predictions.get(key)
         if known is None:
             if len(self._predictions) >= _MOST_PREDICTIONS:
                 self._predictions.clear()
-            known = self._predictions[key] = self.view.replace(pod)
+            known = self.view.replace(pod) if surged is None else self.view.predict(surged, moving=True)
+            self._predictions[key] = known
         return known
 
     def takers(self, pod: Pod) -> Bools:
-        """Return which other nodes can take the pod's replacement, were the pod evicted now; by position."""
+        """Return which other nodes can take the pod's replacement, were the pod moved now; by position."""
+        if self._surged(pod) is not None:
+            return self._others(self.prediction(pod).judgement.feasible, pod)
         return self._others(self.view.takers(pod), pod)
 
     def _others(self, nodes: Bools, pod: Pod) -> Bools:
@@ -237,10 +249,16 @@ class Landings:
         return Landing(Objection(aim.refusal, (share, f"{(1 - SURE) * 100:.0f}", first)))
 
     def approve(self, pod: Pod, node: str | None) -> None:
-        """Take a pod as moved: in ``off`` it vanishes, otherwise it terminates; its replacement holds room."""
+        """Take a pod as moved: in ``off`` it vanishes, otherwise it terminates; its replacement holds room.
+
+        In a rollout it stays as it is until the replacement is Ready, so nobody else gets its room in this run.
+        """
         self._predictions.clear()
         if self._mode is not PlacementMode.OFF:
-            self.view.commit(pod, node)
+            if (surged := self._surged(pod)) is None:
+                self.view.commit(pod, node)
+            elif node is not None:
+                self.view.add(replace(pod, uid=f"{pod.uid}+", node=None, shape=surged), node)
             return
         if self._view is None and node is None:
             self._gone.append(pod)

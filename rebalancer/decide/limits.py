@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from rebalancer.decide.guards import Guards, Spent
+from rebalancer.decide.singles import Singles
 from rebalancer.decide.world import World
 from rebalancer.eligibility.objection import Objection
 from rebalancer.model.cap import Cap
@@ -16,8 +17,9 @@ from rebalancer.strategies.view import Scope
 class Limits:
     """Counts approvals and says when a limit is reached."""
 
-    def __init__(self, policy: Policy, guards: Guards | None, world: World) -> None:
+    def __init__(self, policy: Policy, guards: Guards | None, world: World, singles: Singles) -> None:
         self._policy = policy
+        self._singles = singles
         self._guards = guards
         self._world = world
         spent = guards.spent if guards is not None else Spent()
@@ -43,8 +45,8 @@ class Limits:
         self._total += 1
         self._by_node[pod.node or ""] += 1
         self._by_namespace[pod.namespace] += 1
-        if (owner := pod.shape.owner) is not None:
-            self._by_workload[owner.uid] += 1
+        if uid := self._singles.workload_uid(pod):
+            self._by_workload[uid] += 1
 
     def _cap_objection(self, pod: Pod) -> tuple[Objection, Scope] | None:
         assert self._guards is not None
@@ -60,8 +62,9 @@ class Limits:
             return Objection("cap-namespace", (per_namespace, namespace)), Scope.NAMESPACE
         owner = pod.shape.owner
         if owner is not None:
-            per_workload = self._cap("workload", owner.uid, guards.workload)
-            if per_workload is not None and self._by_workload[owner.uid] >= per_workload:
+            uid = self._singles.workload_uid(pod)
+            per_workload = self._cap("workload", uid, guards.workload)
+            if per_workload is not None and self._by_workload[uid] >= per_workload:
                 return Objection("cap-workload", (per_workload, f"{owner.kind}/{owner.name}")), Scope.POD
         return None
 

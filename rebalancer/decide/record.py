@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rebalancer.eligibility.objection import Objection
 from rebalancer.model.plan import Approval, NodeClass, Plan, Refusal
 from rebalancer.model.pod import Pod
+from rebalancer.model.workload import Workload
 
 KEPT_PER_CODE = 1000
 """Refusals of one code that a plan lists; further ones are only counted."""
@@ -42,12 +43,13 @@ class Record:
         self._watched_uid = watched_uid
         self._seen: set[tuple[str, str, str, str]] = set()
 
-    def approve(self, pod: Pod, profile: str, strategy: str, reason: str, landings: Mapping[str, float]) -> None:
-        """Keep an approval."""
-        owner = pod.shape.owner
-        self.approved.append(
-            Approval(pod.key, pod.uid, pod.node or "", owner.uid if owner else "", profile, strategy, reason, landings)
-        )
+    def approve(
+        self, pod: Pod, profile: str, strategy: str, reason: str, landings: Mapping[str, float], rollout: Workload | None = None
+    ) -> None:
+        """Keep an approval. rollout: the Deployment whose rollout replaces the pod, None for an eviction."""
+        owner = rollout or pod.shape.owner
+        uid, name = owner.uid if owner is not None else "", rollout.name if rollout is not None else ""
+        self.approved.append(Approval(pod.key, pod.uid, pod.node or "", uid, profile, strategy, reason, landings, name))
 
     def refuse(self, pod: Pod, profile: str, strategy: str, objection: Objection) -> None:
         """Keep a refusal; the same one is kept once."""

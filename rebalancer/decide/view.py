@@ -14,6 +14,7 @@ from rebalancer.decide.guards import Guards
 from rebalancer.decide.landing import Landing, Landings, demand_of, destinations_of
 from rebalancer.decide.limits import Limits
 from rebalancer.decide.record import Record
+from rebalancer.decide.singles import Singles
 from rebalancer.decide.world import Result, World
 from rebalancer.eligibility.budgets import Account
 from rebalancer.eligibility.evictor import Evictor
@@ -37,13 +38,15 @@ class Run:
         mode: PlacementMode,
         landings: Landings,
         record: Record,
+        singles: Singles,
     ) -> None:
         self.world = world
         self.guards = guards
         self.mode = mode
         self.landings = landings
         self.record = record
-        self.limits = Limits(policy, guards, world)
+        self.singles = singles
+        self.limits = Limits(policy, guards, world, singles)
         self.account = Account(world.snapshot) if mode is not PlacementMode.OFF else None
         self.nodes = tuple(
             node for node in world.snapshot.nodes.values() if node.ready and policy.node_selector.matches(node.labels)
@@ -72,15 +75,21 @@ class Run:
         owner = pod.shape.owner
         if owner is None:
             return None
-        name = f"{owner.kind}/{owner.name}"
-        if owner.uid in guards.stopped:
-            return Objection("owner-stopped", (name, *guards.stopped[owner.uid]))
-        until = guards.cooldowns.get((owner.uid, pod.node or ""))
+        name, uid = f"{owner.kind}/{owner.name}", self.singles.workload_uid(pod)
+        if uid in guards.stopped:
+            return Objection("owner-stopped", (name, *guards.stopped[uid]))
+        until = guards.cooldowns.get((uid, pod.node or ""))
         if until is not None and until > snapshot.now:
             return Objection("cooldown", (name, pod.node, f"{until - snapshot.now:.0f}"))
-        if guards.protect_single_replicas and not pod.finished and self.world.live_owned(owner.uid) <= 1:
-            return Objection("single-replica", (name,))
-        return None if pod.finished else workloads.objection(snapshot, pod)
+        if pod.finished:
+            return None
+        return self.singles.objection(pod) or workloads.objection(snapshot, pod)
+
+    def budget_objection(self, pod: Pod) -> Objection | None:
+        """Return what budgets have against an eviction of the pod, with what the run has taken; a rollout asks none."""
+        if self.account is None or self.singles.rollout(pod) is not None:
+            return None
+        return self.account.objection(pod)
 
 
 class RunView:
@@ -182,12 +191,13 @@ class RunView:
             run.record.note(landing.note)
         if landing.objection is not None:
             return self._refused(pod, landing.objection)
+        rollout = run.singles.rollout(pod)
         run.limits.count(pod)
-        if run.account is not None:
+        if run.account is not None and rollout is None:
             run.account.spend(pod)
-        run.world.move(pod, landing.node if run.mode is not PlacementMode.OFF else None)
         run.landings.approve(pod, landing.node)
-        run.record.approve(pod, self._profile.name, self._strategy, reason, landing.landings or {})
+        run.world.move(pod, landing.node if run.mode is not PlacementMode.OFF else None)
+        run.record.approve(pod, self._profile.name, self._strategy, reason, landing.landings or {}, rollout)
         return Verdict(None, Scope.POD, landing.node)
 
     def refuse(self, pod: Pod, objection: Objection) -> None:
@@ -234,7 +244,7 @@ class RunView:
             return objection, Scope.POD
         if (limit := run.limits.objection(pod)) is not None:
             return limit
-        objection = run.account.objection(pod) if run.account is not None else None
+        objection = run.budget_objection(pod)
         return (objection, Scope.POD) if objection is not None else None
 
     def _kept(self, pod: Pod, aim: Aim) -> Aim:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rebalancer.eligibility.objection import Objection
+from rebalancer.eligibility.rollout import is_in_rollout
 from rebalancer.model.pod import Pod
 from rebalancer.model.snapshot import Snapshot
-from rebalancer.model.workload import Workload
 
 _REPLACING = ("ReplicaSet", "ReplicationController", "StatefulSet")
 
@@ -28,14 +28,3 @@ def objection(snapshot: Snapshot, pod: Pod) -> Objection | None:
     if unready > 0 and pod.ready:
         return Objection("workload-unready", (name, unready, workload.replicas))
     return None
-
-
-def is_in_rollout(workload: Workload) -> bool:
-    """Tell whether a workload is being changed: its controller has still to look, or pods of two revisions are there."""
-    if workload.observed_generation < workload.generation:
-        return True
-    if workload.kind == "Deployment":
-        return workload.updated_replicas < workload.replicas or workload.status_replicas > workload.updated_replicas
-    if workload.kind == "StatefulSet":
-        return workload.current_revision != workload.update_revision and workload.updated_replicas < workload.replicas
-    return False

@@ -45,6 +45,15 @@ SENTENCES: Mapping[str, str] = MappingProxyType(
         "protected-namespace": "namespace {0} is protected by the settings",
         "cooldown": "moving {0} off node {1} did not help lately; it rests for another {2} s",
         "single-replica": "it is the only live pod of {0}, and single replicas are protected by the settings",
+        "surge-owner": "it is the only replica of {0}, which is no ReplicaSet of a known Deployment, and only a Deployment's "
+        "rollout starts the replacement first",
+        "surge-paused": "it is the only replica of Deployment {0}, which is paused, so that no rollout would begin",
+        "surge-recreate": "it is the only replica of Deployment {0}, whose strategy Recreate stops the old pod first",
+        "surge-none": "it is the only replica of Deployment {0}, whose maxSurge {1} lets no replacement start first",
+        "surge-unavailable": "it is the only replica of Deployment {0}, whose maxUnavailable {1} lets the old pod stop before "
+        "its replacement is Ready",
+        "surge-volume": "it is the only replica of its workload, and its replacement could not start beside it: its {0} can be "
+        "used on one node at a time",
         "workload-gone": "its owner {0} is gone",
         "workload-scaled-to-zero": "its owner {0} is scaled to zero",
         "workload-in-rollout": "its owner {0} is in the middle of a rollout",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rebalancer.errors import KubeError
-from rebalancer.kube.moment import whole_time
 from rebalancer.kube.transport import NotSent, Transport
 from rebalancer.model.answer import Accepted, Answer, Forbidden, Gone, Invalid, Replaced, Throttled, Unknown
 
-SURGE_ANNOTATION = "rebalancer.io/surged-at"
+SURGE_ANNOTATION = "rebalancer.io/surged-for"
+_REASON = "rebalancer.io/reason"
 
 
 class RolloutApi:
@@ -18,18 +18,19 @@ class RolloutApi:
         self._timeout_seconds = timeout_seconds
         self._dry_run = dry_run
 
-    async def restart(self, namespace: str, name: str, uid: str, now: float, reason: str) -> Answer:
+    async def restart(self, namespace: str, name: str, uid: str, pod_uid: str, reason: str) -> Answer:
         """Start a rollout if the Deployment still has this uid. Never raises for what the server or the network does.
 
-        now: seconds since the epoch. reason: for the template's annotations.
+        pod_uid: of the pod to be replaced; the same one twice changes the template once, so a request that comes late, or from
+        somebody else too, does no more. reason: for the Deployment's annotations.
         """
-        annotations = {SURGE_ANNOTATION: whole_time(now), "rebalancer.io/reason": reason}
+        template = {"metadata": {"annotations": {SURGE_ANNOTATION: pod_uid}}}
         try:
             reply = await self._transport.request(
                 "PATCH",
                 f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}",
                 query={"dryRun": "All"} if self._dry_run else None,
-                body={"metadata": {"uid": uid}, "spec": {"template": {"metadata": {"annotations": annotations}}}},
+                body={"metadata": {"uid": uid, "annotations": {_REASON: reason}}, "spec": {"template": template}},
                 content_type="application/merge-patch+json",
                 timeout_seconds=self._timeout_seconds,
             )

@@ -25,9 +25,11 @@ class PlacementMode(StrEnum):
 class Approval:
     """A pod that may go.
 
-    pod: ``namespace/name``. uid, node, owner_uid: of the pod as decided on; the owner is empty for bare pods.
+    pod: ``namespace/name``. uid, node: of the pod as decided on.
+    owner_uid: the workload for which it counts: the pod's owner, the Deployment where a rollout replaces it; empty for bare pods.
     profile, strategy: who asked; reason: why, as a sentence without a full stop.
     landings: node to probability (sums to 1) of where its replacement is expected; empty where none is needed or looked for.
+    rollout: the Deployment whose rollout replaces the pod, its replacement first and past all budgets; empty for an eviction.
     """
 
     pod: str
@@ -38,9 +40,17 @@ class Approval:
     strategy: str
     reason: str
     landings: Mapping[str, float] = field(default_factory=dict)
+    rollout: str = ""
+
+    @property
+    def why(self) -> str:
+        """The reason, and how the pod goes where that is no eviction."""
+        if not self.rollout:
+            return self.reason
+        return f"{self.reason}; by a rollout of Deployment {self.rollout}, its replacement first, so no budget is asked"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
+        """Return the JSON form; ``rollout`` only where there is one."""
         return {
             "pod": self.pod,
             "uid": self.uid,
@@ -49,6 +59,7 @@ class Approval:
             "strategy": self.strategy,
             "reason": self.reason,
             "landings": dict(self.landings.items()),
+            **({"rollout": self.rollout} if self.rollout else {}),
         }
 
 

@@ -18,7 +18,8 @@ class Workload:
     generation, observed_generation: while the second is smaller, its controller has still to look.
     owner: of a ReplicaSet, its Deployment.
     current_revision, update_revision: of a StatefulSet; they differ in the middle of a rollout.
-    strategy, max_surge: of a Deployment (``RollingUpdate`` or ``Recreate``; a number or a percentage).
+    strategy, max_surge, max_unavailable: of a Deployment (``RollingUpdate`` or ``Recreate``; numbers or percentages).
+    paused: of a Deployment; its changes do not roll out.
     """
 
     kind: str
@@ -38,6 +39,8 @@ class Workload:
     update_revision: str
     strategy: str
     max_surge: int | str | None
+    max_unavailable: int | str | None
+    paused: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,8 @@ def _workload(kind: str) -> Callable[[bytes | msgspec.Raw, Interner], Workload]:
                 update_revision=status.updateRevision,
                 strategy=spec.strategy.type if spec.strategy else "",
                 max_surge=rolling.maxSurge if rolling else None,
+                max_unavailable=rolling.maxUnavailable if rolling else None,
+                paused=spec.paused,
             )
 
         return _named(kind, metadata, build)

@@ -395,6 +395,7 @@ class RollingUpdate(Wire, frozen=True):
     """``spec.strategy.rollingUpdate`` of a Deployment."""
 
     maxSurge: int | str | None = None
+    maxUnavailable: int | str | None = None
 
 
 class Strategy(Wire, frozen=True):
@@ -411,6 +412,7 @@ class WorkloadSpec(Wire, frozen=True):
     parallelism: int | None = None
     selector: Raw = Raw()
     strategy: Strategy | None = None
+    paused: bool = False
 
 
 class WorkloadStatus(Wire, frozen=True):

@@ -12,7 +12,7 @@ from rebalancer.control.happenings import Listener, StrategyFailed
 from rebalancer.control.offload import beside_the_loop
 from rebalancer.control.ports import Circumstances
 from rebalancer.decide.evaluate import Memory, evaluate
-from rebalancer.decide.guards import Guards, Spent
+from rebalancer.decide.guards import Guards, SingleReplicas, Spent
 from rebalancer.model.plan import PlacementMode, Plan
 from rebalancer.model.snapshot import Snapshot
 from rebalancer.model.trigger import TriggerKind
@@ -24,6 +24,13 @@ from rebalancer.strategies.catalogue import STRATEGIES
 # These are not caused by the cluster, so every policy reacts to them.
 _ALWAYS = frozenset({TriggerKind.TICK, TriggerKind.WINDOW_OPENED, TriggerKind.POLICY_CHANGED, TriggerKind.MANUAL})
 
+# A budget keeps what it forbids in any case: that is what ``auto`` asks for.
+_SINGLE_REPLICAS = {
+    "auto": SingleReplicas.EVICT,
+    "evict": SingleReplicas.EVICT,
+    "skip": SingleReplicas.SKIP,
+    "surge": SingleReplicas.SURGE,
+}
 
 Took = Callable[[str, str, float], None]
 Beside = Callable[[Callable[[], Plan]], Awaitable[Plan]]
@@ -139,7 +146,7 @@ def guards_of(settings: Settings, circumstances: Circumstances | None = None) ->
         total=caps.cap_total,
         protected_namespaces=frozenset(mode.protected_namespaces),
         cooldowns=now.cooling,
-        protect_single_replicas=mode.single_replica == "skip",
+        single_replicas=_SINGLE_REPLICAS[mode.single_replica],
         stopped=now.stopped,
         spent=Spent(now.evicted_total, now.evicted_by_node, now.evicted_by_namespace, now.evicted_by_workload),
     )

@@ -155,6 +155,8 @@ class LogListener:
             "profile": approval.profile,
             "reason": approval.reason,
         }
+        if approval.rollout:
+            values["rollout"] = approval.rollout
         if isinstance(answer, Accepted | InBackground | Surged):
             likely = sorted(approval.landings.items(), key=lambda item: (-item[1], item[0]))[:3]
             self._log.info(

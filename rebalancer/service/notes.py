@@ -27,6 +27,8 @@ class EventListener:
             return
         approval, answer = happening.approval, happening.answer
         text = f"pod eviction from {approval.node} node by sigs.k8s.io/descheduler"
+        if approval.rollout:
+            text = f"rollout of Deployment {approval.rollout}, to replace it before it leaves {approval.node} node"
         if isinstance(answer, Accepted | InBackground | Surged | Unknown):
             self._post(happening, approval.strategy, text, warning=False)
         elif not isinstance(answer, Reported | Gone | Replaced) and self._failures():

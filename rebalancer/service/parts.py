@@ -30,9 +30,10 @@ from rebalancer.control.recheck import doubt
 from rebalancer.control.record import Record
 from rebalancer.control.run import Controller, RunTimes
 from rebalancer.control.settle import Move, SettleTimes, Settling
-from rebalancer.control.surge import is_single, surge_target
 from rebalancer.control.triggers import TriggerMaker
 from rebalancer.control.windows import Window, Windows
+from rebalancer.eligibility.objection import Objection
+from rebalancer.eligibility.rollout import rollout_of
 from rebalancer.kube.events import EventSink
 from rebalancer.kube.eviction import EvictionApi
 from rebalancer.kube.lease import LeaseApi
@@ -42,12 +43,11 @@ from rebalancer.kube.review import ReviewApi
 from rebalancer.kube.rollout import RolloutApi
 from rebalancer.kube.state import StateApi
 from rebalancer.kube.transport import Transport
-from rebalancer.model.answer import Accepted, Unsupported
+from rebalancer.model.answer import Accepted, Gone, Unsupported
 from rebalancer.model.change import Disconnected, Report, Skipped, Unavailable
 from rebalancer.model.plan import Approval
 from rebalancer.model.pod import Owner, Pod
 from rebalancer.model.trigger import Trigger
-from rebalancer.model.workload import Workload
 from rebalancer.placement.profile import SchedulerConfig
 from rebalancer.policy import Policy
 from rebalancer.service.evaluation import Beside, Evaluation, InForce, caps_of, wanted_triggers
@@ -112,7 +112,9 @@ class Evictions:
         self._dry_run = dry_run
 
     async def evict(self, approval: Approval) -> Reply:
-        """Send one eviction."""
+        """Send one eviction, or start a rollout where the plan has one instead."""
+        if approval.rollout:
+            return await self._surge(approval)
         api = EvictionApi(
             self._transport,
             timeout_seconds=self._settings.evictions.eviction_timeout_seconds,
@@ -120,24 +122,25 @@ class Evictions:
             dry_run=self._dry_run,
         )
         namespace, _, name = approval.pod.partition("/")
-        if self._settings.mode.single_replica == "surge":
-            snapshot = self._cache.snapshot()
-            if is_single(snapshot, approval.owner_uid):
-                return await self._surge(approval, surge_target(snapshot, approval.owner_uid))
         pod = self._cache.pod(approval.pod)
         in_background = self._settings.mode.background_evictions and pod is not None and _BACKGROUND in pod.shape.annotations
         reason = f"triggered by {approval.profile}/{approval.strategy}: {approval.reason}"
         return await api.evict(namespace, name, approval.uid, reason, in_background=in_background)
 
-    async def _surge(self, approval: Approval, target: Workload | str) -> Reply:
-        """Start the replacement first, where that can be."""
-        if isinstance(target, str):
-            return Unsupported(target)
+    async def _surge(self, approval: Approval) -> Reply:
+        """Start the replacement first, where that can still be."""
+        pod = self._cache.pod(approval.pod)
+        if pod is None or pod.uid != approval.uid:
+            return Gone("it is no longer there")
+        target = rollout_of(self._cache.snapshot(), pod.shape)
+        if isinstance(target, Objection):
+            return Unsupported(str(target))
+        if target.uid != approval.owner_uid or target.replicas != 1:
+            return Unsupported(f"it is no longer the only replica of Deployment {approval.rollout}")
         api = RolloutApi(
             self._transport, timeout_seconds=self._settings.evictions.eviction_timeout_seconds, dry_run=self._dry_run
         )
-        now = self._cache.snapshot().now
-        answer = await api.restart(target.namespace, target.name, target.uid, now, approval.strategy)
+        answer = await api.restart(target.namespace, target.name, target.uid, approval.uid, approval.strategy)
         return Surged(target.uid) if isinstance(answer, Accepted) else answer
 
 

@@ -111,6 +111,7 @@ class Status:
                     "pod": move.approval.pod,
                     "from": move.approval.node,
                     "strategy": move.approval.strategy,
+                    "rollout": move.approval.rollout,
                     "certain": move.certain,
                     "going": move.going,
                     "replacement": move.replacement_key,

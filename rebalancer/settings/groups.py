@@ -64,7 +64,8 @@ class ModeSettings(Group):
     single_replica: Literal["auto", "evict", "skip", "surge"] = Field(
         "auto",
         description="What to do with the only replica of a workload. evict it, skip it, or surge: start the replacement first by "
-        "a rollout restart. auto: skip where a PodDisruptionBudget forbids it, else evict.",
+        "a rollout of its Deployment; where that cannot be, it stays. auto: skip where a PodDisruptionBudget forbids it, else "
+        "evict.",
     )
     protected_namespaces: Names = Field(
         ("kube-system",), description="Namespaces whose pods are never evicted, whatever the policy says; [] for none."

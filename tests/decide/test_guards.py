@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rebalancer.decide.explain import NOT_ASKED, explain
-from rebalancer.decide.guards import Guards, Spent
+from rebalancer.decide.guards import Guards, SingleReplicas, Spent
 from rebalancer.model.cap import Cap
 from rebalancer.model.plan import PlacementMode
 from tests.builders import (
@@ -64,7 +64,7 @@ def test_an_owner_rests_on_the_node_it_could_not_be_moved_from(until: float, exp
 
 def test_single_replicas_can_be_protected() -> None:
     """The only live pod of an owner stays where the settings say so; of two, one goes."""
-    guards = Guards(protect_single_replicas=True)
+    guards = Guards(single_replicas=SingleReplicas.SKIP)
     assert refusals(decided(two_nodes(pods(1, "n1")), a_policy(OLD), guards=guards)) == {"app-n1-0": "single-replica"}
 
 

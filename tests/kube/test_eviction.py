@@ -169,15 +169,11 @@ async def test_a_rollout_is_restarted_only_for_the_deployment_that_was_meant():
     """The uid stands in the patch, so that a recreated Deployment conflicts."""
     async with a_server(reply({}), reply(status(409, "Conflict", "uid"), 409)) as (server, transport):
         api = RolloutApi(transport, timeout_seconds=3, dry_run=True)
-        answers = [await api.restart("s", "web", "u-9", 0.0, "moved") for _ in range(2)]
+        answers = [await api.restart("s", "web", "u-9", "p-1", "moved") for _ in range(2)]
     assert [type(each) for each in answers] == [Accepted, Replaced]
     assert server.asked[0].headers["Content-Type"] == "application/merge-patch+json"
     assert server.asked[0].query == {"dryRun": "All"}
     assert server.bodies[0] == {
-        "metadata": {"uid": "u-9"},
-        "spec": {
-            "template": {
-                "metadata": {"annotations": {"rebalancer.io/surged-at": "1970-01-01T00:00:00Z", "rebalancer.io/reason": "moved"}}
-            }
-        },
+        "metadata": {"uid": "u-9", "annotations": {"rebalancer.io/reason": "moved"}},
+        "spec": {"template": {"metadata": {"annotations": {"rebalancer.io/surged-for": "p-1"}}}},
     }
