@@ -56,30 +56,33 @@ class Caps:
 
     def reached(self, approval: Approval, tally: Tally, snapshot: Snapshot) -> str | None:
         """Return the limit that one more eviction would break, in words; None where it would break none."""
-        namespace = namespace_of(approval)
+        namespace, owner = namespace_of(approval), approval.owner_uid
+
+        def is_full(cap: Cap | None, kind: str, key: str, used: int, count: Callable[[], int]) -> bool:
+            if cap is None:
+                return False
+            if cap.number is not None:
+                return used >= cap.number
+            return used >= cap.limit(tally.whole(kind, key, count))
+
         for caps in self._sets:
             # In upstream's order: total, node, namespace.
-            if _full(caps.total, tally.total, lambda: sum(len(bucket) for bucket in snapshot.pods.values())):
+            if is_full(caps.total, "total", "", tally.total, lambda: sum(map(len, snapshot.pods.values()))):
                 return f"{caps.total} per run ({caps.origin})"
-            if _full(caps.node, tally.by_node[approval.node], lambda: len(snapshot.on(approval.node))):
+            there = tally.by_node[approval.node]
+            if is_full(caps.node, "node", approval.node, there, lambda: len(snapshot.on(approval.node))):
                 return f"{caps.node} on node {approval.node} ({caps.origin})"
-            if _full(
-                caps.namespace,
-                tally.by_namespace[namespace],
-                lambda: sum(pod.namespace == namespace for pod in snapshot.all_pods()),
-            ):
+            there = tally.by_namespace[namespace]
+            if is_full(caps.namespace, "namespace", namespace, there, lambda: _pods_in(snapshot, namespace)):
                 return f"{caps.namespace} in namespace {namespace} ({caps.origin})"
-            if approval.owner_uid and _full(
-                caps.workload, tally.by_workload[approval.owner_uid], lambda: _replicas(snapshot, approval.owner_uid)
-            ):
-                return f"{caps.workload} of the workload of {approval.pod} ({caps.origin})"
+            there = tally.by_workload[owner]
+            if owner and is_full(caps.workload, "workload", owner, there, lambda: _replicas(snapshot, owner)):
+                return f"{caps.workload} of {_workload_name(snapshot, approval)} ({caps.origin})"
         return None
 
 
-def _full(cap: Cap | None, used: int, whole: Callable[[], int]) -> bool:
-    if cap is None:
-        return False
-    return used >= cap.limit(0 if cap.number is not None else whole())
+def _pods_in(snapshot: Snapshot, namespace: str) -> int:
+    return sum(pod.namespace == namespace for pod in snapshot.all_pods())
 
 
 def _replicas(snapshot: Snapshot, owner_uid: str) -> int:
@@ -87,3 +90,14 @@ def _replicas(snapshot: Snapshot, owner_uid: str) -> int:
     if workload is not None:
         return workload.replicas
     return sum(pod.shape.owner is not None and pod.shape.owner.uid == owner_uid for pod in snapshot.all_pods())
+
+
+def _workload_name(snapshot: Snapshot, approval: Approval) -> str:
+    """Name the workload the same way for each of its pods, so that its limit is told once."""
+    namespace, uid = namespace_of(approval), approval.owner_uid
+    workload = snapshot.workloads.get(uid)
+    if workload is not None:
+        return f"{workload.kind} {namespace}/{workload.name}"
+    owners = (pod.shape.owner for pod in snapshot.on(approval.node))
+    owner = next((owner for owner in owners if owner is not None and owner.uid == uid), None)
+    return f"{owner.kind} {namespace}/{owner.name}" if owner is not None else f"the workload {uid} in namespace {namespace}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from rebalancer.model.plan import Approval
@@ -12,13 +12,25 @@ from rebalancer.model.pod import Pod
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of one run. started_at: seconds since the epoch. Namespaces are told from the pod's key."""
+    """Counts of one run. Namespaces are told from the pod's key.
+
+    started_at: seconds since the epoch. wholes: what percentages are of, as it was when the run first asked: pods of a node go
+    and replacements come beside them while it goes on, and the cap is to be the same throughout.
+    """
 
     started_at: float
     total: int = 0
     by_node: Counter[str] = field(default_factory=Counter)
     by_namespace: Counter[str] = field(default_factory=Counter)
     by_workload: Counter[str] = field(default_factory=Counter)
+    wholes: dict[str, int] = field(default_factory=dict)
+
+    def whole(self, kind: str, key: str, count: Callable[[], int]) -> int:
+        """Return how many pods there were of something when this run first asked. count: counts them now."""
+        name = f"{kind}/{key}"
+        if name not in self.wholes:
+            self.wholes[name] = count()
+        return self.wholes[name]
 
     def count(self, approval: Approval) -> None:
         """Note one more."""
@@ -52,7 +64,13 @@ class Tally:
             "byNode": dict(self.by_node),
             "byNamespace": dict(self.by_namespace),
             "byWorkload": dict(self.by_workload),
+            "wholes": {name: whole for name, whole in self.wholes.items() if self._has_counted(name)},
         }
+
+    def _has_counted(self, name: str) -> bool:
+        kind, _, key = name.partition("/")
+        counters = {"node": self.by_node, "namespace": self.by_namespace, "workload": self.by_workload}
+        return key in counters[kind] if kind in counters else self.total > 0
 
     @classmethod
     def from_dict(cls, document: Mapping[str, object]) -> Tally:
@@ -63,7 +81,13 @@ class Tally:
             if not isinstance(counts, dict):
                 raise TypeError(f"{key} is not a map")
             counters.append(Counter({str(name): int(number) for name, number in counts.items()}))
-        return cls(float(str(document["startedAt"])), int(str(document["total"])), *counters)
+        wholes = document.get("wholes", {})  # An older version did not write them down.
+        if not isinstance(wholes, dict):
+            raise TypeError("wholes is not a map")
+        whole_numbers = {str(name): int(number) for name, number in wholes.items()}
+        tally = cls(float(str(document["startedAt"])), int(str(document["total"])), *counters)
+        tally.wholes = whole_numbers
+        return tally
 
 
 def namespace_of(approval: Approval) -> str:

@@ -77,7 +77,7 @@ class Limits:
 
     def _whole(self, kind: str, key: str) -> int:
         if kind == "node":
-            return self._world.pods_on(key)
+            return self._world.pods_on(key) + self._by_node[key]  # What this run has moved off was there when it began.
         if kind == "namespace":
             return self._world.pods_in(key)
         if kind == "workload":
