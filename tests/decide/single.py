@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tests.builders import Object
@@ -19,7 +20,12 @@ def a_deployment(app: str = "app", *, kind: str = "Deployment", status: Object |
 
 
 def a_replica_set(
-    app: str = "app", *, owner: str | None = "Deployment", replicas: int = 1, generation: int = 1, **labels: str
+    app: str = "app",
+    *,
+    owner: str | None = "Deployment",
+    replicas: int = 1,
+    generation: int = 1,
+    labels: Mapping[str, str] | None = None,
 ) -> Object:
     """Build the ReplicaSet behind the pods of an app. labels: further ones that it selects by."""
     reference = {"apiVersion": "apps/v1", "kind": owner, "name": "web", "uid": f"deployment-{app}", "controller": True}
@@ -32,6 +38,6 @@ def a_replica_set(
             "generation": generation,
             **({"ownerReferences": [reference]} if owner else {}),
         },
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": app, **labels}}},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": app, **(labels or {})}}},
         "status": {"replicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas, "observedGeneration": 1},
     }
