@@ -57,7 +57,9 @@ class Misfit:
         return cls(len(judgement.names), judgement.complaints())
 
     def __str__(self) -> str:
-        return message(self.nodes, self.complaints)
+        sentence = message(self.nodes, self.complaints)
+        full = any(text.startswith("Insufficient ") or text == "Too many pods" for text in self.complaints)
+        return f"no capacity left on feasible nodes; {sentence}" if full else sentence
 
 
 def demand_of(mode: PlacementMode, node_fit: bool | None) -> Demand:

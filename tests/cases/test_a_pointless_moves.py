@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rebalancer.model.plan import PlacementMode
@@ -79,13 +81,13 @@ def test_a2_a_preferred_node_with_room_is_taken(mode: PlacementMode) -> None:
 
 @MODES
 @pytest.mark.parametrize("state", [{"cordoned": True}, {"ready": False}], ids=["cordoned", "not ready"])
-def test_a2_a_preferred_node_that_takes_no_pods_is_no_better_node(mode: PlacementMode, state: dict[str, bool]) -> None:
+def test_a2_a_preferred_node_that_takes_no_pods_is_no_better_node(mode: PlacementMode, state: dict[str, Any]) -> None:
     """A2, second twin: a cordoned or NotReady node is no reason to move."""
     snapshot = a_cluster(
         a_node("spot-1", labels={"tier": "spot"}, **state),
         a_node("od-1"),
         a_node("od-2"),
-        liking_spot(),  # type: ignore[arg-type]
+        liking_spot(),
     )
     assert moved(decided(snapshot, PREFERRED, mode)) == []
 

@@ -52,15 +52,14 @@ async def test_f4_forty_candidates_and_a_budget_of_ten_with_three_minutes_of_shu
     assert all(sum(begin <= moment < begin + 180 for moment in moments) <= 10 for begin in moments)
 
 
-async def test_f4_two_budgets_are_waited_for_beside_each_other() -> None:
-    """F4: two workloads with a budget of one each go in turn side by side: neither waits for the other's budget."""
-    pods = [a_pod(f"{app}{number}", app=app) for app in ("web", "api") for number in range(2)]
-    stage = await a_stage(
-        pods, a_budget("web", app="web", allowed=1, current=9), a_budget("api", app="api", allowed=0, current=9), deadline=30.0
-    )
+async def test_f4_a_budget_that_never_recovers_holds_up_no_other() -> None:
+    """F4: beside a workload whose budget allows nothing, one with a budget of one goes on pod by pod."""
+    pods = [a_pod(f"{app}{number}", app=app) for app in ("api", "web") for number in range(3)]
+    script = Script(shutdown_seconds=3, budget_allows=1)
+    budgets = (a_budget(allowed=1, current=9), a_budget("api", app="api", allowed=0, current=9))
+    stage = await a_stage(pods, *budgets, script=script, deadline=60.0)
     ended = await stage.run()
-    assert "ns/web0" in stage.evicted
-    assert not [pod for pod in stage.evicted if pod.startswith("ns/api")]
+    assert stage.evicted == ["ns/web0", "ns/web1", "ns/web2"]
     assert (ended.refused, ended.ending) == (0, "deadline")
 
 

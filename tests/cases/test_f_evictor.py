@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from rebalancer.decide.guards import Guards, Spent
+from rebalancer.model.cap import Cap
 from rebalancer.model.plan import PlacementMode
 from rebalancer.placement.profile import DEFAULT
 from tests.builders import (
@@ -24,6 +26,7 @@ from tests.builders import (
     decided,
     keeps_away,
     moved,
+    moved_from,
     pinned,
     pods,
     refusals,
@@ -200,3 +203,19 @@ def test_f12_a_full_namespace_does_not_stop_others() -> None:
     snapshot = a_cluster(a_node("n1"), pods(3, "n1", prefix="a"), pods(2, "n1", prefix="b", namespace="ns2"))
     plan = decided(snapshot, a_policy(OLD, maxNoOfPodsToEvictPerNamespace=1))
     assert moved(plan) == ["a-n1-0", "b-n1-0"]
+
+
+@pytest.mark.parametrize(("percent", "left", "gone", "expected"), [(100, 3, 2, 3), (50, 6, 4, 1), (50, 5, 5, 0), (20, 10, 0, 2)])
+def test_f12_a_later_look_of_a_run_counts_what_has_gone(percent: float, left: int, gone: int, expected: int) -> None:
+    """F12: the share of a node's pods is of those that were there when the run began, gone ones included."""
+    snapshot = a_cluster(a_node("n1"), a_node("n2"), pods(left, "n1"))
+    guards = Guards(node=Cap(percent=percent), spent=Spent(gone, {"n1": gone}))
+    assert len(decided(snapshot, a_policy(OLD), guards=guards).approved) == expected
+
+
+def test_f12_numbers_of_the_policy_and_shares_of_the_settings_hold_together() -> None:
+    """F12: 3 per node and 5 in all by the policy, 20 % of each node by the settings: the tighter one holds on each node."""
+    snapshot = a_cluster(a_node("n1"), a_node("n2"), pods(5, "n1"), pods(20, "n2"))
+    policy = a_policy(OLD, maxNoOfPodsToEvictPerNode=3, maxNoOfPodsToEvictTotal=5)
+    plan = decided(snapshot, policy, guards=Guards(node=Cap(percent=20)))
+    assert moved_from(plan) == {"n1": 1, "n2": 3}
