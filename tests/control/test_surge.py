@@ -179,6 +179,29 @@ async def test_no_answer_to_a_rollout_charges_a_budget(answer: Reply) -> None:
     await task
 
 
+async def test_what_a_rollout_brings_is_no_change_of_the_world() -> None:
+    """The replacement belongs to a ReplicaSet that nobody knew, and lands where the next one of the plan is expected too."""
+    old, other = a_pod("old"), a_pod("other", app="other")
+    stage = await a_stage(
+        a_rollout(old, n2=1.0),
+        an_approval(other, n2=1.0),
+        answers=[Surged("uid-deployment")],
+        objects=(old, other, a_set("web", 1), a_replica_set("other", 2)),
+    )
+    looks: list[int] = []
+
+    def lands(approval: Approval) -> None:
+        """Have the replacement of the first one land."""
+        looks.append(len(stage.looks))
+        if approval.rollout:
+            stage.told(stage.world.put(a_set("next", 1)))
+            stage.told(stage.world.put(a_pod("new", "n2", app="next", phase="Pending")))
+
+    stage.cluster.hook = lands
+    await stage.run()
+    assert looks == [1, 1]
+
+
 @pytest.mark.parametrize("first", ["rollout", "eviction"])
 async def test_what_is_forbidden_of_rollouts_and_of_evictions_is_kept_apart(first: str) -> None:
     """Each is refused once in a namespace, told in words, and does not stop the other."""

@@ -15,6 +15,7 @@ from tests.builders import (
     HOSTNAME,
     NOW,
     REQUIRED_AFFINITY,
+    ZONE,
     Object,
     a_budget,
     a_cluster,
@@ -67,7 +68,8 @@ def test_an_eviction_has_no_rollout_in_its_json() -> None:
 def test_a_rollout_takes_nothing_from_a_budget() -> None:
     """One disruption is allowed over the single replica and another workload's pods: both go, for only one of them is evicted."""
     others = pods(2, "n1", app="other", labels={"app": "app"})
-    snapshot = one(*others, a_replica_set("other", owner=None, replicas=2), a_budget("b", app="app", allowed=1))
+    budget = a_budget("b", app="app", allowed=1)
+    snapshot = one(*others, a_replica_set("other", owner=None, replicas=2), budget, age=2 * DAY)
     approved = {each.pod: each.rollout for each in decided(snapshot, a_policy(OLD), guards=SURGE).approved}
     assert approved.pop("ns1/p") == "web"
     assert list(approved.values()) == [""]
@@ -183,6 +185,22 @@ def test_the_replacement_is_placed_while_the_old_pod_runs_and_under_a_new_revisi
     """What kube-scheduler sees in a rollout is not what it sees after an eviction."""
     assert lands(Guards(), spec) == {evicted: 1.0}
     assert lands(SURGE, spec) == {surged: 1.0}
+
+
+@pytest.mark.parametrize("mode", [PlacementMode.FIT, PlacementMode.REQUIRED])
+def test_node_fit_is_judged_by_the_new_revision_too(mode: PlacementMode) -> None:
+    """An anti-affinity within a revision leaves the old pod's zone open to its replacement, and closed after an eviction."""
+    spec = an_anti_affinity(matchLabelKeys=[HASH], topologyKey=ZONE)
+    snapshot = a_cluster(
+        a_node("n1", zone="z", taints=["leave:NoSchedule"]),
+        a_node("n2", zone="z"),
+        a_pod("p", "n1", spec=spec, labels={HASH: "old"}),
+        a_replica_set(labels={HASH: "old"}),
+        a_deployment(),
+    )
+    policy = a_policy(OLD, evictor={"nodeSelector": f"{ZONE}=z"})
+    assert refusals(decided(snapshot, policy, mode, guards=Guards())).keys() == {"p"}
+    assert moved(decided(snapshot, policy, mode, guards=SURGE)) == ["p"]
 
 
 def test_a_replacement_needs_room_beside_the_old_pod() -> None:
