@@ -1,4 +1,4 @@
-"""What every test gets: a clean environment, and a failure where it leaves asyncio tasks behind."""
+"""What every test gets: a clean environment, a failure where it leaves asyncio tasks behind, and a place for its figures."""
 
 from __future__ import annotations
 
@@ -12,6 +12,24 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile("ci", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile("ci")
+
+FIGURES = "figures"
+"""The name under which a test records (``record_property``) what is to be printed although it passed."""
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the figures that tests recorded, each under the test's name; those of other processes (``-n 2``) as well."""
+    recorded = {
+        report.nodeid: [str(value) for name, value in report.user_properties if name == FIGURES]
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if isinstance(report, pytest.TestReport) and report.when == "call"
+    }
+    if any(recorded.values()):
+        terminalreporter.section("figures")
+    for nodeid, figures in sorted(recorded.items()):
+        for each in figures:
+            terminalreporter.line(f"{nodeid}\n{each}\n")
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rebalancer.control.clock import wait_for
 from rebalancer.control.happenings import Happening
@@ -36,35 +36,6 @@ class VirtualClock:
     async def wait_for(self, event: asyncio.Event, seconds: float) -> bool:
         """Wait in virtual time."""
         return await wait_for(event, seconds)
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop in which waiting takes no time: when nothing is to be done, the clock jumps to the next timer.
-
-    It lands a hair after the timer's moment, so that whoever computed that moment in floating point finds that it has come.
-    """
-
-    _HAIR = 1e-7
-
-    def __init__(self) -> None:
-        """Start at zero."""
-        super().__init__()
-        self._moment = 0.0
-        poll = self._selector.select
-
-        def select(timeout: float | None = None) -> Any:
-            ready = poll(0)
-            if timeout is not None and timeout > 0 and not ready:
-                self._moment = max(self._moment, self._scheduled[0].when()) + self._HAIR
-            elif timeout is None and not ready:
-                raise AssertionError("everybody waits, and nothing is ever going to happen")
-            return ready
-
-        self._selector.select = select
-
-    def time(self) -> float:
-        """Return the virtual moment."""
-        return self._moment
 
 
 class Heard:

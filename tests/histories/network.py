@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from rebalancer.errors import KubeUnavailable
 from rebalancer.kube.reply import Reply
+from rebalancer.kube.resources import RESOURCES
 from rebalancer.kube.transport import NotSent
 from rebalancer.sim.answering import Front, OpenWatch
 from rebalancer.sim.faults import Fault, Faults, Trouble, answer_of
@@ -24,6 +25,7 @@ from rebalancer.sim.requests import Answer, Request
 from rebalancer.sim.streams import error_line, line
 
 _BOOKMARK_SECONDS = 60.0
+_LISTS = frozenset(resource.path for resource in RESOURCES)
 # Each watch is behind by as much as it likes; that of budgets by more than that of pods, which is the harder case.
 _SLOWER_PATH, _SLOWER = "/poddisruptionbudgets", 4.0
 _ANSWERING = frozenset(
@@ -54,9 +56,13 @@ class Audit(Protocol):
 
 @dataclass
 class Heard:
-    """What came over the watch of one path. Times are of the loop; listed: when a whole list had come."""
+    """What came over the watch of one path. Times are of the loop.
+
+    listed: a whole list had come. lists: how many were asked for, streamed or in pages.
+    """
 
     listed: bool = False
+    lists: int = 0
     connected: bool = False
     broken_at: float = 0.0
     heard_at: float = 0.0
@@ -163,6 +169,8 @@ class Line:
                 return await self._nothing()
             elif fault.trouble is Trouble.RESET:
                 raise KubeUnavailable("connection reset by peer")
+        if request.method == "GET" and request.path in _LISTS:
+            self.heard.setdefault(request.path, Heard()).lists += 1
         answer = self._audit.arrives(request, mark, self._front.answer)
         assert isinstance(answer, Answer)
         if weather.void or weather.replies_lost or (fault is not None and fault.trouble is Trouble.CUT_LINE):
@@ -209,6 +217,7 @@ class Line:
             _reply(answer).require(verb, resource)
             raise KubeUnavailable("no watch")
         heard = self.heard.setdefault(path, Heard())
+        heard.lists += bool(answer.options.initial)
         stream = _Stream(answer, self._front, heard, fault, _SLOWER if path.endswith(_SLOWER_PATH) else 1.0)
         self._streams.add(stream)
         try:

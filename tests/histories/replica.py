@@ -17,8 +17,8 @@ from rebalancer.service.parts import Parts, build
 from rebalancer.settings import Settings
 from tests.control.virtual import VirtualClock
 from tests.histories.network import Line
+from tests.histories.observer import Observer
 from tests.histories.processes import Process
-from tests.histories.witness import Observer
 
 MOST_STOP_SECONDS = 5.0
 Build = Callable[..., Parts]

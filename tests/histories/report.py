@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections import Counter
 
 MOST_REFUSALS = 0.01
+_WIDTH = 120
+_KINDS = {"change": "changes", "fault": "faults", "met": "faults and changes that met a request, a watch or a pod"}
+_SHOWN_ABOVE = ("histories", "virtual seconds", "requests", "seconds until progress, in all")
 
 
 def most_refusals(counts: Counter[str]) -> float:
@@ -14,21 +18,31 @@ def most_refusals(counts: Counter[str]) -> float:
 
 def report(counts: Counter[str]) -> str:
     """Return the figures: the whole first, then what happened and what was met, each with its count."""
-    requests = max(counts["requests"], 1)
-    progress = counts["seconds until progress, in all"] / max(counts["histories"], 1)
-    hours = counts["virtual seconds"] / 3600
-    kinds = {name: count for name, count in sorted(counts.items()) if name.partition(":")[0] in ("change", "fault", "met")}
-    others = {
-        name: count
-        for name, count in sorted(counts.items())
-        if name not in kinds and name not in ("histories", "virtual seconds", "requests", "seconds until progress, in all")
-    }
-    faults = sum(count for name, count in kinds.items() if name.startswith("fault:") and not name.endswith("(could not be)"))
+    histories, requests = max(counts["histories"], 1), max(counts["requests"], 1)
+    kinds: dict[str, dict[str, int]] = {kind: {} for kind in _KINDS}
+    others = {}
+    for name, count in sorted(counts.items()):
+        kind, _, what = name.partition(": ")
+        if kind in kinds:
+            kinds[kind][what] = count
+        elif name not in _SHOWN_ABOVE:
+            others[name] = count
     lines = [
-        f"{counts['histories']} histories, {hours:.1f} hours of virtual time, {counts['requests']} requests",
+        f"{counts['histories']} histories, {counts['virtual seconds'] / 3600:.1f} hours of virtual time, "
+        f"{counts['requests']} requests",
         f"held by a budget: {counts['held by a budget'] / requests:.2%} of requests",
-        f"progress {progress:.1f} s after the faults ended, on average (windows included)",
-        f"faults: {faults}",
-        *(f"{count:>8}  {name}" for name, count in {**others, **kinds}.items()),
+        f"progress {counts['seconds until progress, in all'] / histories:.1f} s after the faults ended, on average "
+        "(windows included)",
+        *_paragraph("what came of it", others),
     ]
+    for kind, title in _KINDS.items():
+        happened = sum(count for what, count in kinds[kind].items() if not what.endswith("(could not be)"))
+        lines += _paragraph(f"{title}: {happened}", kinds[kind])
     return "\n".join(lines)
+
+
+def _paragraph(title: str, counts: dict[str, int]) -> list[str]:
+    # What belongs together is not torn apart at the end of a line.
+    each = ", ".join(f"{what} {count}".replace(" ", "\0") for what, count in counts.items())
+    wrapped = textwrap.wrap(each, _WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False)
+    return [title, *(line.replace("\0", " ") for line in wrapped)]

@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
 
 from rebalancer.sim.faults import Fault, Trouble
-from tests.histories.processes import VirtualLoop
-from tests.histories.world import PROMISES, World
-
-
-def tell(story: Callable[[World], Awaitable[None]], *, windows: bool = False, evaluation_seconds: float = 0.01) -> World:
-    """Tell a story in a new world, and hold it to its promises."""
-
-    async def told(loop: VirtualLoop) -> World:
-        """Tell it, and close the book."""
-        world = World(loop, seed=11, windows=windows, evaluation_seconds=evaluation_seconds, lag_seconds=0.01)
-        try:
-            await story(world)
-        finally:
-            problems = [*world.failures(), *await world.end()]
-        assert [*world.witness.broken, *problems] == []
-        return world
-
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        loop = runner.get_loop()
-        assert isinstance(loop, VirtualLoop)
-        return runner.run(told(loop))
+from rebalancer.sim.requests import Request
+from tests.histories.observer import Ambush, accounts_for
+from tests.histories.story import tell
+from tests.histories.world import PROMISES, WINDOW_OPEN, WINDOW_PERIOD, World
+from tests.service.process import POLICY
 
 
 @pytest.mark.parametrize("path", ["/poddisruptionbudgets", "/api/v1/pods", "/api/v1/nodes", "/priorityclasses"])
@@ -106,6 +90,72 @@ def test_a_window_that_closes_holds_everything_until_the_next_opens() -> None:
         assert world.witness.accepted > between
 
     tell(story, windows=True)
+
+
+def hold_back(world: World, until: Callable[[], bool]) -> list[str]:
+    """Hold the account of the next eviction back until then; return where it says that it did."""
+    struck: list[str] = []
+
+    async def strike(request: Request) -> None:
+        """Hold it back."""
+        while not until():
+            await asyncio.sleep(0.05)
+        struck.append(request.path)
+
+    def meets(request: Request) -> bool:
+        """Say whether an eviction is about to be sent."""
+        return bool(accounts_for(request, world.clock.now(), within=0.1))
+
+    world.witness.ambushes.append(Ambush(meets, strike))
+    return struck
+
+
+def test_a_window_that_closes_while_a_request_is_accounted_for_stops_it() -> None:
+    """The account was begun in time and is written too late: the request does not go out any more."""
+
+    async def story(world: World) -> None:
+        """Tell what happens."""
+        await world.begin(1)
+        await asyncio.sleep(WINDOW_OPEN - 3.5 - world.clock.now() % WINDOW_PERIOD)
+        before = world.witness.counts["requests"]
+        struck = hold_back(world, lambda: world.clock.now() % WINDOW_PERIOD > WINDOW_OPEN)
+        world.cluster.add_node("node-04")
+        await asyncio.sleep(1.5)
+        world.replicas[0].ask()
+        await asyncio.sleep(30.0)
+        assert struck
+        assert world.witness.counts["requests"] == before
+
+    tell(story, windows=True, policy=POLICY)
+
+
+def test_a_lease_that_runs_out_while_a_request_is_accounted_for_stops_it() -> None:
+    """It still leads, and what is left of its lease is shorter than a request may take: the request does not go out."""
+
+    async def story(world: World) -> None:
+        """Tell what happens."""
+        await world.begin(1)
+        await asyncio.sleep(40.0)
+        (replica,) = world.replicas
+        election = replica.parts.election
+        assert election is not None
+        world.cluster.faults.add(Fault(Trouble.RESET, "/leases", watches=False, times=None))
+        while election.remaining_seconds() > PROMISES.request + 3.0:
+            await asyncio.sleep(0.05)
+        before = world.witness.counts["requests"]
+        struck = hold_back(world, lambda: election.remaining_seconds() < PROMISES.request)
+        world.cluster.add_node("node-04")
+        await asyncio.sleep(1.0)
+        replica.ask()
+        while election.leading:
+            await asyncio.sleep(0.05)
+        assert struck
+        assert world.witness.counts["requests"] == before
+        world.cluster.faults.clear()
+        await asyncio.sleep(30.0)
+        assert world.witness.counts["requests"] > before
+
+    tell(story, policy=POLICY)
 
 
 def test_a_restart_is_no_way_around_a_cap() -> None:

@@ -8,32 +8,28 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from rebalancer.control.happenings import Happening, Looked, RunEnded, RunStarted
 from rebalancer.kube.reply import decode_status
 from rebalancer.kube.resources import RESOURCES
-from rebalancer.model.budget import Budget
 from rebalancer.model.plan import Approval
 from rebalancer.model.snapshot import Snapshot
-from rebalancer.service.parts import Parts
 from rebalancer.sim.answering import OpenWatch
 from rebalancer.sim.eviction import budgets_of
 from rebalancer.sim.history import Object
 from rebalancer.sim.kinds import BUDGET, POD
 from rebalancer.sim.registry import Registry
 from rebalancer.sim.requests import Answer, Request
-from tests.histories.network import Line
+from tests.histories.observer import Ambush, Intent, Observer, Reaction
+from tests.histories.tenure import Tenure
 
 LEASE = "leases.coordination.k8s.io"
 _REQUIRED_PATHS = {resource.path: resource.kind for resource in RESOURCES if resource.required}
 _SLACK_SECONDS = 0.5
 # Of a landing that is as likely as this it matters whether it still is one.
 _GREAT_SHARE = 0.2
-# Who cannot read the Lease cannot know of a pause, and stops for want of a renewal within so long.
-_PAUSE_SEEN_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,108 +42,21 @@ class Promises:
     total: int
     run_deadline: float
     lease: float
+    renew: float
     request: float
     stale_disconnected: float
     stale_silent: float
     period: float = 0.0
     open: float = 0.0
 
+    @property
+    def pause_seen(self) -> float:
+        """Within how many seconds a pause holds: who cannot read the Lease cannot know of it, and stops for want of a renewal."""
+        return min(self.renew, self.lease - self.request)
+
     def is_open(self, epoch_seconds: float) -> bool:
         """Say whether evictions may go out."""
         return not self.period or epoch_seconds % self.period < self.open
-
-
-@dataclass(slots=True)
-class Reaction:
-    """A run, together with those in which other processes went on with it.
-
-    started_at: wall clock, in the process that evicted last. owner: who is at it. resumed_at: when that one began.
-    """
-
-    started_at: float
-    owner: str
-    ended: bool = False
-    resumed_at: float = 0.0
-    counts: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(slots=True)
-class Intent:
-    """An eviction as its sender meant it."""
-
-    pod: str
-    uid: str
-    reaction: Reaction | None
-    budgets: dict[str, Budget] = field(default_factory=dict)
-    seen_ready: bool = True
-
-
-@dataclass(eq=False)
-class Observer:
-    """Sees all that one process does."""
-
-    name: str
-    witness: Witness
-    line: Line | None = None
-    parts: Parts | None = None
-    reaction: Reaction | None = None
-    plan: dict[str, Approval] = field(default_factory=dict)
-    look: Snapshot | None = None
-
-    def looks(self) -> None:
-        """Keep the picture that an evaluation begins with."""
-        assert self.parts is not None
-        self.look = self.parts.cache.snapshot()
-
-    def hear(self, happening: Happening) -> None:
-        """Follow runs and plans."""
-        if isinstance(happening, RunStarted):
-            self.reaction = self.witness.run_started(self)
-        elif isinstance(happening, Looked):
-            self.plan = {approval.pod: approval for approval in happening.plan.approved}
-        elif isinstance(happening, RunEnded) and self.reaction is not None:
-            if self.reaction.owner == self.name:
-                self.reaction.ended = happening.ending not in ("closed", "fenced")
-            self.reaction = None
-
-    def leaves(self, request: Request) -> Any:
-        """Judge an eviction as it is sent."""
-        if request.method == "POST" and request.path.endswith("/eviction"):
-            return self.witness.eviction_leaves(self, request)
-        return None
-
-    def arrives(self, request: Request, mark: Any, answer: Callable[[Request], Answer | OpenWatch]) -> Answer | OpenWatch:
-        """Judge what becomes of a request."""
-        if isinstance(mark, Intent):
-            return self.witness.eviction_arrives(self, request, mark, answer)
-        given = answer(request)
-        if isinstance(given, Answer) and given.status < 300 and request.method in ("PUT", "POST", "PATCH"):
-            if "/leases" in request.path:
-                self.witness.lease_written(self, request)
-            elif "/configmaps" in request.path:
-                self._state_written(request)
-        return given
-
-    def _state_written(self, request: Request) -> None:
-        """Note that a run has ended: its counts are no longer kept."""
-        (text,) = json.loads(request.body)["data"].values()
-        if self.reaction is not None and self.reaction.owner == self.name and json.loads(text)["run"] is None:
-            self.reaction.ended = True
-
-    async def on_its_way(self, request: Request) -> None:
-        """Have what was prepared for such a request happen."""
-        for ambush in tuple(self.witness.ambushes):
-            if ambush in self.witness.ambushes and ambush.meets(request):
-                self.witness.ambushes.remove(ambush)
-                await ambush.strike(request)
-
-
-@dataclass(frozen=True, slots=True)
-class Ambush:
-    """What happens while a request is on the wire. meets: which request that is."""
-
-    meets: Callable[[Request], bool]
-    strike: Callable[[Request], Awaitable[None]]
 
 
 class Witness:
@@ -158,9 +67,7 @@ class Witness:
         self._registry = registry
         self._promises = promises
         self._wall_clock = wall_clock
-        self._held_from: dict[Observer, float] = {}
-        self._since: dict[Observer, float] = {}
-        self._forgotten: set[Observer] = set()
+        self._tenure: Tenure[Observer] = Tenure(self._time, promises.lease, promises.request)
         self._paused_since: float | None = None
         self._reaction: Reaction | None = None
         self._accepted: dict[str, float] = {}
@@ -187,18 +94,12 @@ class Witness:
     # Leadership and runs
 
     def lease_written(self, who: Observer, request: Request) -> None:
-        """Note from when a holder may count on the lease's duration, and when it gives it back."""
-        if json.loads(request.body)["spec"].get("holderIdentity"):
-            if self._held_from.get(who, float("-inf")) + self._promises.lease <= self._time():
-                self._since[who] = self._time()
-            self._held_from[who] = self._time()
-            self._forgotten.discard(who)
-        else:
-            self._held_from.pop(who, None)
+        """Note who holds the Lease from now on, or gave it back."""
+        self._tenure.written(who, json.loads(request.body)["spec"])
 
     def lease_deleted(self) -> None:
-        """Note that the Lease was deleted: nobody who starts now can know who may still act, nor that an operator paused."""
-        self._forgotten.update(self._held_from)
+        """Note that the Lease was deleted, and with it what an operator wrote on it."""
+        self._tenure.deleted()
         self._paused_since = None
 
     def run_started(self, who: Observer) -> Reaction:
@@ -227,6 +128,8 @@ class Witness:
             *self._out_of_window(),
             *self._unfresh(who),
             *self._asked_before(intent),
+            *self._unaccounted(who, intent),
+            *self._without_its_uid(intent, request),
             *self._without_another_look(who, intent),
         ):
             self._breaks(who, pod, problem)
@@ -235,21 +138,20 @@ class Witness:
         return intent
 
     def _out_of_leadership(self, who: Observer) -> list[str]:
-        """Nobody acts without a lease that outlasts the request, nor while one who held it before may still act."""
-        left = {other: at + self._promises.lease - self._time() for other, at in self._held_from.items()}
-        if left.get(who, 0.0) < self._promises.request:
-            return [f"sent with {left.get(who, 0.0):.2f} s left of its lease"]
-        return [
-            f"sent while {other.name} may act for {more:.2f} s"
-            for other, more in left.items()
-            if other is not who and other not in self._forgotten and more > 0 and self._since[other] <= self._since[who]
-        ]
+        """Return what forbids it by the Lease, and by what its sender itself could reckon is left of it."""
+        assert who.parts is not None
+        election = who.parts.election
+        lease = self._registry.store.get(LEASE, "kube-system", "descheduler")
+        found = self._tenure.problems(who, lease["spec"] if lease is not None else None)
+        if election is not None and election.remaining_seconds() < self._promises.request:
+            found.append(f"sent with {election.remaining_seconds():.2f} s left of its lease by its own reckoning")
+        return found
 
     def _out_of_window(self) -> list[str]:
         found = []
         if not self._promises.is_open(self._wall_clock()):
             found.append("sent outside of the window")
-        if self._paused_since is not None and self._time() - self._paused_since > _PAUSE_SEEN_SECONDS:
+        if self._paused_since is not None and self._time() - self._paused_since > self._promises.pause_seen:
             found.append("sent while an operator pauses")
         return found
 
@@ -264,10 +166,22 @@ class Witness:
                 found.append(f"sent while {kind} is disconnected")
             elif self._time() - heard.heard_at > self._promises.stale_silent + _SLACK_SECONDS:
                 found.append(f"sent while {kind} is silent")
+        assert who.parts is not None
+        found += [f"sent on a cache that its sender knows to be stale: {said}" for said in who.parts.cache.unfresh()]
         return found
 
     def _asked_before(self, intent: Intent) -> list[str]:
         return ["sent again after acceptance"] if intent.uid in self._accepted else []
+
+    def _unaccounted(self, who: Observer, intent: Intent) -> list[str]:
+        """Whoever takes over has to know of it: what is sent was written down before."""
+        return [] if intent.uid in who.accounted else ["sent without having been written down before"]
+
+    def _without_its_uid(self, intent: Intent, request: Request) -> list[str]:
+        """A request says which pod it means, so that another of that name is never hit."""
+        options = json.loads(request.body).get("deleteOptions") or {}
+        uid = (options.get("preconditions") or {}).get("uid")
+        return [] if uid and uid == intent.uid else [f"sent with the precondition {uid}, meant for {intent.uid}"]
 
     def _without_another_look(self, who: Observer, intent: Intent) -> list[str]:
         """Return what the sender knew and should have heeded."""
@@ -364,6 +278,17 @@ class Witness:
             reaction.counts[what] += 1
             if reaction.counts[what] > limit:
                 self._breaks(who, intent.pod, f"cap exceeded in a run: {reaction.counts[what]} of {what}")
+
+    def hold_reckoning_to_caps(self, who: Observer, approval: Approval) -> None:
+        """What a sender must reckon with as evicted in a run keeps to the caps as well: accepted, or nobody knows."""
+        for what, limit in (
+            ("total", self._promises.total),
+            (f"node {approval.node}", self._promises.per_node),
+            (f"workload {approval.owner_uid}", self._promises.per_workload),
+        ):
+            who.reckoned[what] += 1
+            if who.reckoned[what] > limit:
+                self._breaks(who, approval.pod, f"cap exceeded by its sender's reckoning: {who.reckoned[what]} of {what}")
 
     def _take_refusal(self, who: Observer, intent: Intent, budget: Object, *, became_ready: bool) -> None:
         """A refusal is a race if it would have been allowed by what its sender knew, less its own evictions since then.

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,9 +24,10 @@ from rebalancer.sim.problems import ApiProblem
 from rebalancer.sim.requests import Request
 from tests.control.virtual import VirtualClock
 from tests.histories.network import Line
+from tests.histories.observer import Ambush, Observer, accounts_for
 from tests.histories.processes import Process, VirtualLoop
 from tests.histories.replica import Build, Replica
-from tests.histories.witness import LEASE, Ambush, Observer, Promises, Witness
+from tests.histories.witness import LEASE, Promises, Witness
 
 # A whole number of window periods, so that a history begins as a window opens.
 EPOCH = 1_790_000_100.0
@@ -39,6 +41,7 @@ PROMISES = Promises(
     total=6,
     run_deadline=60.0,
     lease=15.0,
+    renew=10.0,
     request=3.0,
     stale_disconnected=10.0,
     stale_silent=90.0,
@@ -61,6 +64,8 @@ SETTINGS = {
     "REBALANCER_COOLDOWN_MAXIMUM_SECONDS": "10",
     "REBALANCER_EVENTS": "false",
 }
+# Half of the histories: who leads until so late has, at the end, less left of its lease than a request may take.
+LATE_RENEW = 14.0
 WINDOWS = {"REBALANCER_WINDOWS": json.dumps([{"cron": "*/3 * * * *", "duration": "100s"}])}
 
 POLICY = """
@@ -124,11 +129,13 @@ class World:
         evaluation_seconds: float,
         lag_seconds: float,
         history_limit: int = 20_000,
+        policy: str = POLICY,
         build: Build = build,
     ) -> None:
         """Set up; nothing runs yet.
 
         lag_seconds: by which watches are behind in good weather. history_limit: events that the API server remembers, per kind.
+        policy: what the replicas follow.
         """
         self._loop = loop
         self._seed = seed
@@ -137,8 +144,10 @@ class World:
         self._lag_seconds = lag_seconds
         self.clock = VirtualClock(epoch=EPOCH)
         self.windows = windows
-        self._settings = load_settings({**SETTINGS, **(WINDOWS if windows else {})})
-        self._policy = load(POLICY, source="history").policy
+        renew = LATE_RENEW if seed % 2 else PROMISES.renew
+        given = {"REBALANCER_LEASE_RENEW_SECONDS": str(renew), **(WINDOWS if windows else {})}
+        self._settings = load_settings({**SETTINGS, **given})
+        self._policy = load(policy, source="history").policy
         self.cluster = EmbeddedCluster(
             nodes=3,
             shape=NodeShape(cpu="4", memory="16Gi"),
@@ -150,10 +159,10 @@ class World:
             times=KubeletTimes(start=(0.2, 5.0), stop=(0.2, 3.0)),
             lag_seconds=(0.01, 0.2),
         )
-        limits = {name: getattr(PROMISES, name) for name in Promises.__slots__}
+        promises = replace(PROMISES, renew=renew)
         if windows:
-            limits |= {"period": WINDOW_PERIOD, "open": WINDOW_OPEN}
-        self.witness = Witness(self.cluster.registry, Promises(**limits), self.clock.now)
+            promises = replace(promises, period=WINDOW_PERIOD, open=WINDOW_OPEN)
+        self.witness = Witness(self.cluster.registry, promises, self.clock.now)
         self.counts: Counter[str] = Counter()
         self.replicas: list[Replica] = []
         self._started = 0
@@ -480,9 +489,7 @@ class World:
         """What a plan rests on changes after it was made: while the account of a request is being written."""
 
         async def strike(request: Request) -> None:
-            now = self.clock.now()
-            (text,) = json.loads(request.body)["data"].values()
-            asked = {uid for uid, until in json.loads(text)["asked"].items() if 50.0 < until - now < 70.0}
+            asked = accounts_for(request, self.clock.now(), within=10.0)
             pod = next((each for each in self.cluster.store.objects("pods") if each["metadata"]["uid"] in asked), None)
             if pod is None:
                 return

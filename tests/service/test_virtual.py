@@ -1,154 +1,142 @@
-"""The whole service in virtual time: single-node clusters, windows, hot moments that processes would take too long for."""
+"""The whole service in virtual time: single-node clusters, windows, hot moments that processes would take too long for.
+
+Its policy moves pods only where the cluster has changed, so that quiet is quiet. Chosen stories of faults and failovers are in
+``tests/histories/test_stories.py``.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 
-from rebalancer.control.happenings import Noticed, RunEnded
+from rebalancer.control.happenings import Noticed, RunEnded, RunStarted
+from rebalancer.kube.resources import RESOURCES
+from rebalancer.model.trigger import TriggerKind
+from rebalancer.sim.faults import Fault, Trouble
 from rebalancer.sim.kinds import NODE
-from tests.control.virtual import VirtualLoop
-from tests.service.histories import History
+from tests.control.virtual import Heard
+from tests.histories.story import tell
+from tests.histories.world import World
+from tests.service.process import POLICY
 
 
-def in_virtual_time(story: Callable[[], Awaitable[None]]) -> None:
-    """Tell a story in a loop of virtual time."""
-
-    async def told() -> None:
-        """Tell it."""
-        await story()
-
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        runner.run(told())
+def requests(world: World) -> int:
+    """Return how many evictions were sent."""
+    return world.witness.counts["requests"]
 
 
-def heard(history: History, kind: type) -> list[object]:
-    """Return what was heard of one kind."""
-    return [happening for _, _, happening in history.heard if isinstance(happening, kind)]
+def woken_by(heard: Heard) -> set[TriggerKind]:
+    """Return the kinds of triggers that led to runs."""
+    return {trigger.kind for run in heard.of(RunStarted) for trigger in run.batch.triggers}
 
 
 def test_on_one_ready_node_it_keeps_running_and_acts_when_there_is_a_second_h6() -> None:
     """Nothing is evicted on a single node, the process stays up, and a second node is a trigger (H6)."""
+    heard = Heard()
 
-    async def story() -> None:
+    async def story(world: World) -> None:
         """Tell what happens."""
-        history = History(1, windows=False)
         for name in ("node-02", "node-03"):
-            node = history.cluster.registry.get(NODE, "", name)
-            history.cluster.registry.update(NODE, node, {**node, "spec": {**node["spec"], "unschedulable": True}})
-            history.cluster.lose_node(name)
-        await history.start(1)
+            node = world.cluster.registry.get(NODE, "", name)
+            world.cluster.registry.update(NODE, node, {**node, "spec": {**node["spec"], "unschedulable": True}})
+            world.cluster.lose_node(name)
+        await world.begin(1)
         await asyncio.sleep(120)
-        assert history.requests == []
-        assert history.replicas[0].parts.cache.unfresh() == ()
-        history.cluster.add_node("node-04")
+        assert requests(world) == 0
+        assert world.replicas[0].parts.cache.unfresh() == ()
+        assert TriggerKind.NODE_JOINED not in woken_by(heard)
+        world.cluster.add_node("node-04")
         await asyncio.sleep(60)
-        assert [each.ending for each in heard(history, RunEnded)][-1] == "done"
-        assert any("node-joined" in str(each) for _, _, each in history.heard)
-        await history.close()
+        assert [each.ending for each in heard.of(RunEnded)][-1] == "done"
+        assert TriggerKind.NODE_JOINED in woken_by(heard)
+        assert world.witness.accepted
 
-    in_virtual_time(story)
+    tell(story, policy=POLICY, listener=heard)
 
 
 def test_without_any_node_it_stays_up_and_ready() -> None:
     """Zero nodes are no error: it waits for better days."""
+    heard = Heard()
 
-    async def story() -> None:
+    async def story(world: World) -> None:
         """Tell what happens."""
-        history = History(1, windows=False)
         for name in ("node-01", "node-02", "node-03"):
-            history.cluster.lose_node(name)
-            history.cluster.store.remove("nodes", ("", name))
-        await history.start(1)
+            world.cluster.lose_node(name)
+            world.cluster.store.remove("nodes", ("", name))
+        await world.begin(1)
         await asyncio.sleep(90)
-        assert history.replicas[0].parts.cache.unfresh() == ()
-        assert not history.replicas[0].task.done()
-        assert {each.ending for each in heard(history, RunEnded)} == {"done"}
-        await history.close()
+        assert world.replicas[0].parts.cache.unfresh() == ()
+        assert not world.replicas[0].task.done()
+        assert {each.ending for each in heard.of(RunEnded)} == {"done"}
 
-    in_virtual_time(story)
+    tell(story, policy=POLICY, listener=heard)
 
 
 def test_what_came_outside_a_window_is_acted_on_when_it_opens() -> None:
     """A node that joins while the window is closed is looked at when it opens, and the opening itself is a trigger."""
+    heard = Heard()
 
-    async def story() -> None:
+    async def story(world: World) -> None:
         """Tell what happens."""
-        history = History(2, windows=True)
-        await history.start(1)
-        while history.replicas[0].parts.gate.windows.closed_because(history.clock.now()) is None:
+        await world.begin(1)
+        windows = world.replicas[0].parts.gate.windows
+        while windows.closed_because(world.clock.now()) is None:
             await asyncio.sleep(1)
-        before = len(history.requests)
-        history.cluster.add_node("node-04")
-        while history.replicas[0].parts.gate.windows.closed_because(history.clock.now()) is not None:
-            assert len(history.requests) == before
+        before = requests(world)
+        world.cluster.add_node("node-04")
+        while windows.closed_because(world.clock.now()) is not None:
+            assert requests(world) == before
             await asyncio.sleep(1)
         await asyncio.sleep(30)
-        assert len(history.requests) > before
-        assert any("window-opened" in str(each) for _, _, each in history.heard)
-        assert history.broken() == []
-        await history.close()
+        assert requests(world) > before
+        assert TriggerKind.WINDOW_OPENED in woken_by(heard)
 
-    in_virtual_time(story)
+    tell(story, windows=True, policy=POLICY, listener=heard)
 
 
 def test_permissions_revoked_in_mid_flight_are_told_and_it_stays_up() -> None:
     """A token that may not list any more: the caches say so, nothing is evicted, and it goes on when the permission is back."""
+    heard = Heard()
 
-    async def story() -> None:
+    async def story(world: World) -> None:
         """Tell what happens."""
-        from rebalancer.sim.faults import Fault, Trouble
-
-        history = History(3, windows=False)
-        await history.start(1)
-        fault = history.cluster.faults.add(Fault(Trouble.FORBIDDEN, "/pods", watches=True, times=None))
-        history.cluster.store.compact()
-        history.replicas[0].transport.weather.cut = True
+        await world.begin(1)
+        await asyncio.sleep(20)
+        fault = world.cluster.faults.add(Fault(Trouble.FORBIDDEN, "/pods", watches=True, times=None))
+        world.cluster.store.compact()
+        (replica,) = world.replicas
+        replica.line.change(refused=True)
         await asyncio.sleep(6)
-        history.replicas[0].transport.weather.cut = False
+        replica.line.change(refused=False)
         await asyncio.sleep(10)
-        unready = history.replicas[0].parts.cache.unfresh()
+        unready = replica.parts.cache.unfresh()
         assert any("Pod" in each for each in unready), unready
-        before = len(history.requests)
-        history.cluster.add_node("node-04")
+        before = requests(world)
+        world.cluster.add_node("node-04")
         await asyncio.sleep(60)
-        assert len(history.requests) == before
-        assert [each for each in heard(history, Noticed) if each.code == "cannot-be-read"]
-        history.cluster.faults.remove(fault)
+        assert requests(world) == before
+        assert [each for each in heard.of(Noticed) if each.code == "cannot-be-read"]
+        world.cluster.faults.remove(fault)
         await asyncio.sleep(240)
-        assert history.replicas[0].parts.cache.unfresh() == ()
-        assert len(history.requests) > before
-        await history.close()
+        assert replica.parts.cache.unfresh() == ()
+        assert requests(world) > before
 
-    in_virtual_time(story)
+    tell(story, policy=POLICY, listener=heard)
 
 
 @pytest.mark.parametrize("replicas", [1, 3], ids=["one", "three"])
 def test_an_idle_controller_lists_nothing_again(replicas: int) -> None:
-    """After the first sync an hour of quiet costs no list request, from however many replicas."""
+    """After the first sync an hour of quiet costs no list request, streamed or in pages, from however many replicas."""
 
-    async def story() -> None:
+    async def story(world: World) -> None:
         """Tell what happens."""
-        history = History(4, windows=False)
-        lists: list[str] = []
-        answer = history.cluster.front.answer
-
-        def noted(request: object) -> object:
-            """Note lists."""
-            path, query = request.path, request.query  # type: ignore[attr-defined]
-            if request.method == "GET" and "watch" not in query and path.count("/") <= 4:  # type: ignore[attr-defined]
-                lists.append(path)
-            return answer(request)  # type: ignore[arg-type]
-
-        history.cluster.front.answer = noted  # type: ignore[method-assign, assignment]
-        await history.start(replicas)
+        await world.begin(replicas)
         await asyncio.sleep(60)
-        lists.clear()
+        once = {resource.path: 1 for resource in RESOURCES}
+        assert [{path: heard.lists for path, heard in each.line.heard.items()} for each in world.replicas] == [once] * replicas
         await asyncio.sleep(3600)
-        assert lists == []
-        assert len(history.parts_that_lead()) == 1
-        await history.close()
+        assert [{path: heard.lists for path, heard in each.line.heard.items()} for each in world.replicas] == [once] * replicas
+        assert len([each for each in world.replicas if each.leads]) == 1
 
-    in_virtual_time(story)
+    tell(story, policy=POLICY)
