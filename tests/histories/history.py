@@ -11,9 +11,10 @@ from random import Random
 from hypothesis import strategies as st
 
 from rebalancer.service.parts import build
+from tests.histories.actions import ACTIONS
 from tests.histories.processes import VirtualLoop
 from tests.histories.replica import Build
-from tests.histories.world import ACTIONS, WINDOW_OPEN, WINDOW_PERIOD, World
+from tests.histories.world import WINDOW_OPEN, WINDOW_PERIOD, World
 
 MOST_QUIET_SECONDS = 240.0
 """When faults have ended, an eviction goes out within so long (windows included)."""

@@ -98,10 +98,10 @@ class Line:
         self._count = count
         self._token = token
         self._wire = contextvars.copy_context()
-        self._streams: set[_Stream] = set()
+        self._streams: dict[_Stream, None] = {}
         self._audible = asyncio.Event()
         self._audible.set()
-        self._sent: set[asyncio.Task[Reply]] = set()
+        self._sent: dict[asyncio.Task[Reply], None] = {}
         self.access = SimpleNamespace(server="direct://embedded")
         self.weather = Weather()
         self.heard: dict[str, Heard] = {}
@@ -143,7 +143,7 @@ class Line:
             raise NotSent("connection refused")
         mark = self._audit.leaves(request)
         sent = asyncio.get_running_loop().create_task(self._carry(request, mark), name="on the wire", context=self._wire.copy())
-        self._sent.add(sent)
+        self._sent[sent] = None
         sent.add_done_callback(self._arrived)
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -181,7 +181,7 @@ class Line:
 
     def _arrived(self, sent: asyncio.Task[Reply]) -> None:
         """Forget a request; nobody may wait for its reply any more."""
-        self._sent.discard(sent)
+        self._sent.pop(sent, None)
         if not sent.cancelled():
             sent.exception()
 
@@ -219,12 +219,12 @@ class Line:
         heard = self.heard.setdefault(path, Heard())
         heard.lists += bool(answer.options.initial)
         stream = _Stream(answer, self._front, heard, fault, _SLOWER if path.endswith(_SLOWER_PATH) else 1.0)
-        self._streams.add(stream)
+        self._streams[stream] = None
         try:
             async with aclosing(stream.lines(weather, self._audible, silent_seconds)) as lines:
                 yield lines
         finally:
-            self._streams.discard(stream)
+            self._streams.pop(stream, None)
             stream.close()
             heard.connected = False
             heard.broken_at = asyncio.get_running_loop().time()

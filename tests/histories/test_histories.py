@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.conftest import FIGURES
+from tests.histories.actions import ACTIONS
 from tests.histories.history import History, Outcome, drawn, histories, live_through
 from tests.histories.report import most_refusals, report
-from tests.histories.world import ACTIONS
 
 FIXED = 60
 FRESH = 30

@@ -19,13 +19,14 @@ from rebalancer.model.snapshot import Snapshot
 from rebalancer.sim.answering import OpenWatch
 from rebalancer.sim.eviction import budgets_of
 from rebalancer.sim.history import Object
-from rebalancer.sim.kinds import BUDGET, POD
+from rebalancer.sim.kinds import BUDGET, POD, kind_named
 from rebalancer.sim.registry import Registry
 from rebalancer.sim.requests import Answer, Request
 from tests.histories.observer import Ambush, Intent, Observer, Reaction
 from tests.histories.tenure import Tenure
 
-LEASE = "leases.coordination.k8s.io"
+LEASE_KIND = kind_named("leases", "coordination.k8s.io")
+LEASE = LEASE_KIND.storage
 _REQUIRED_PATHS = {resource.path: resource.kind for resource in RESOURCES if resource.required}
 _SLACK_SECONDS = 0.5
 # Of a landing that is as likely as this it matters whether it still is one.

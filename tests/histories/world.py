@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,24 +14,21 @@ from rebalancer.policy import load
 from rebalancer.service.parts import build
 from rebalancer.settings import load_settings
 from rebalancer.sim.cluster import EmbeddedCluster
-from rebalancer.sim.deletion import DeleteOptions, delete
-from rebalancer.sim.faults import Fault, Trouble
 from rebalancer.sim.history import Object
-from rebalancer.sim.kinds import BUDGET, DEPLOYMENT, NODE, POD, kind_named
+from rebalancer.sim.kinds import BUDGET, DEPLOYMENT, NODE, kind_named
 from rebalancer.sim.kubelet import KubeletTimes, set_node_ready
 from rebalancer.sim.nodes import NodeShape
 from rebalancer.sim.problems import ApiProblem
-from rebalancer.sim.requests import Request
 from tests.control.virtual import VirtualClock
+from tests.histories.actions import ACTIONS
 from tests.histories.network import Line
-from tests.histories.observer import Ambush, Observer, accounts_for
+from tests.histories.observer import Observer
 from tests.histories.processes import Process, VirtualLoop
 from tests.histories.replica import Build, Replica
-from tests.histories.witness import LEASE, Promises, Witness
+from tests.histories.witness import LEASE, LEASE_KIND, Promises, Witness
 
 # A whole number of window periods, so that a history begins as a window opens.
 EPOCH = 1_790_000_100.0
-LEASE_KIND = kind_named("leases", "coordination.k8s.io")
 STATEFUL_SET = kind_named("statefulsets", "apps")
 
 PROMISES = Promises(
@@ -84,38 +81,6 @@ profiles:
     deschedule: {enabled: [PodLifeTime]}
 """
 
-_EVICTION_TROUBLES = (
-    Trouble.THROTTLED,
-    Trouble.INTERNAL,
-    Trouble.BAD_GATEWAY,
-    Trouble.UNAVAILABLE,
-    Trouble.UNAUTHORIZED,
-    Trouble.FORBIDDEN,
-    Trouble.RESET,
-    Trouble.SILENT,
-    Trouble.SLOW,
-    Trouble.CUT_LINE,
-)
-_WRITE_TROUBLES = (
-    Trouble.THROTTLED,
-    Trouble.INTERNAL,
-    Trouble.BAD_GATEWAY,
-    Trouble.FORBIDDEN,
-    Trouble.RESET,
-    Trouble.SILENT,
-    Trouble.SLOW,
-    Trouble.CUT_LINE,
-)
-_WATCH_TROUBLES = (
-    Trouble.GONE,
-    Trouble.GONE_IN_STREAM,
-    Trouble.UNAVAILABLE,
-    Trouble.CUT_LINE,
-    Trouble.INTERNAL,
-    Trouble.FORBIDDEN,
-    Trouble.RESET,
-)
-
 
 class World:
     """A cluster under test. counts: what happened, by name."""
@@ -141,7 +106,7 @@ class World:
         self._seed = seed
         self._build = build
         self._evaluation_seconds = evaluation_seconds
-        self._lag_seconds = lag_seconds
+        self.lag_seconds = lag_seconds
         self.clock = VirtualClock(epoch=EPOCH)
         self.windows = windows
         renew = LATE_RENEW if seed % 2 else PROMISES.renew
@@ -166,9 +131,9 @@ class World:
         self.counts: Counter[str] = Counter()
         self.replicas: list[Replica] = []
         self._started = 0
-        self._nodes = 3
+        self.nodes = 3
         self._timers: list[asyncio.TimerHandle] = []
-        self._funerals: list[Replica] = []
+        self.funerals: list[Replica] = []
 
     async def begin(self, replicas: int) -> None:
         """Fill the cluster, start the replicas and let them settle."""
@@ -203,7 +168,7 @@ class World:
         self._started += 1
         observer = Observer(f"replica-{self._started}", self.witness)
         line = Line(self.cluster.front, self.cluster.faults, observer, self._met)
-        line.change(lag_seconds=self._lag_seconds)
+        line.change(lag_seconds=self.lag_seconds)
         self.replicas.append(
             Replica(
                 Process(self._loop),
@@ -238,23 +203,23 @@ class World:
         self.witness.ambushes.clear()
         for replica in self.replicas:
             replica.line.change(
-                refused=False, void=False, deaf=False, replies_lost=False, lag_seconds=self._lag_seconds, latency_seconds=0.003
+                refused=False, void=False, deaf=False, replies_lost=False, lag_seconds=self.lag_seconds, latency_seconds=0.003
             )
             replica.process.thaw()
         for node in list(self.cluster.store.objects("nodes")):
             if node["spec"].get("unschedulable"):
-                self._cordon(node["metadata"]["name"], False)
+                self.cordon(node["metadata"]["name"], False)
             set_node_ready(self.cluster.registry, node["metadata"]["name"], "True", "KubeletReady", "ready")
-        self._pause(False)
+        self.pause(False)
         for name in ("shared", "three-up", "stateful"):
-            self._allow(name, {"maxUnavailable": 1})
+            self.allow(name, {"maxUnavailable": 1})
         if not self.replicas:
             self.start_replica()
 
     async def end(self) -> list[str]:
         """Stop everything; return what was wrong with how it stopped."""
         wrong = [said for replica in self.replicas if (said := await replica.stop()) is not None]
-        for replica in (*self.replicas, *self._funerals):
+        for replica in (*self.replicas, *self.funerals):
             await replica.bury()
         await self.cluster.__aexit__(None, None, None)
         return wrong
@@ -263,199 +228,28 @@ class World:
         """Return which replicas have ended by themselves."""
         return [said for replica in self.replicas if (said := replica.failure()) is not None]
 
-    # Changes of the cluster
+    # What can be done to it
 
-    async def _node_joins(self, choice: int) -> None:
-        if self.cluster.store.count("nodes") >= 7:
-            return await self._node_leaves(choice)
-        self._nodes += 1
-        self.cluster.add_node(f"node-{self._nodes:02}", ready=bool(choice % 2))
-        return None
-
-    async def _node_leaves(self, choice: int) -> None:
-        if self.cluster.store.count("nodes") > 3:
-            name = self._name("nodes", choice)
-            self.cluster.lose_node(name)
-            delete(self.cluster.registry, NODE, "", name, DeleteOptions())
-
-    async def _node_turns(self, choice: int) -> None:
-        name = self._name("nodes", choice)
-        set_node_ready(self.cluster.registry, name, "False", "KubeletNotReady", "it is not")
-        self._later(
-            float(2 + choice % 20), lambda: set_node_ready(self.cluster.registry, name, "True", "KubeletReady", "ready again")
-        )
-
-    async def _node_cordoned(self, choice: int) -> None:
-        name = self._name("nodes", choice)
-        self._cordon(name, not self.cluster.registry.get(NODE, "", name)["spec"].get("unschedulable", False))
-
-    def _cordon(self, name: str, cordoned: bool) -> None:
+    def cordon(self, name: str, cordoned: bool) -> None:
+        """Have a node take no new pods, or take them again."""
         node = self.cluster.registry.get(NODE, "", name)
         self.cluster.registry.update(NODE, node, {**node, "spec": {**node["spec"], "unschedulable": cordoned}})
 
-    async def _scaled(self, choice: int) -> None:
-        found = self._deployment(choice)
-        changed = {**found, "spec": {**found["spec"], "replicas": (0, 1, 2, 3, 4)[choice // 7 % 5]}}
-        self.cluster.registry.update(DEPLOYMENT, found, changed)
-
-    async def _rolled_out(self, choice: int) -> None:
-        found = self._deployment(choice)
-        template = found["spec"]["template"]
-        metadata = {**template["metadata"], "annotations": {"rolled": str(choice)}}
-        spec = {**found["spec"], "template": {**template, "metadata": metadata}}
-        self.cluster.registry.update(DEPLOYMENT, found, {**found, "spec": spec})
-
-    def _deployment(self, choice: int) -> Object:
-        name = ("one", "other", "three-up", "twice-guarded")[choice % 4]
-        return self.cluster.registry.get(DEPLOYMENT, "default", name)
-
-    async def _pod_deleted(self, choice: int) -> None:
-        if self.cluster.store.count("pods"):
-            options = DeleteOptions(grace_seconds=0 if choice % 3 == 0 else None)
-            delete(self.cluster.registry, POD, "default", self._name("pods", choice), options)
-
-    async def _pod_unready(self, choice: int) -> None:
-        if not self.cluster.store.count("pods"):
-            return
-        name = self._name("pods", choice)
-        self._set_pod_ready(name, False)
-        self._later(float(1 + choice % 15), lambda: self._set_pod_ready(name, True))
-
-    def _set_pod_ready(self, name: str, ready: bool) -> None:
-        pod = self.cluster.store.get("pods", "default", name)
-        if pod is None or pod.get("status", {}).get("phase") != "Running" or "deletionTimestamp" in pod["metadata"]:
-            return
-        state = "True" if ready else "False"
-        conditions = [
-            {**each, "status": state} if each["type"] == "Ready" else each for each in pod["status"].get("conditions", ())
-        ]
-        changed = {**pod, "metadata": dict(pod["metadata"]), "status": {**pod["status"], "conditions": conditions}}
-        self.cluster.store.put("pods", changed)
-
-    async def _budget_changed(self, choice: int) -> None:
-        name = ("shared", "three-up", "stateful")[choice % 3]
-        given = ({"maxUnavailable": 1}, {"maxUnavailable": 0}, {"minAvailable": 2}, {"maxUnavailable": "50%"})[choice // 5 % 4]
-        policy = {"unhealthyPodEvictionPolicy": "AlwaysAllow"} if choice % 2 else {}
-        self._allow(name, {**policy, **given})
-
-    def _allow(self, name: str, given: Mapping[str, Any]) -> None:
+    def allow(self, name: str, given: Mapping[str, Any]) -> None:
+        """Change what a budget allows."""
         found = self.cluster.registry.get(BUDGET, "default", name)
         kept = {key: value for key, value in found["spec"].items() if key not in ("maxUnavailable", "minAvailable")}
         self.cluster.registry.update(BUDGET, found, {**found, "spec": {**kept, **given}})
 
-    def _name(self, storage: str, choice: int) -> str:
-        keys = self.cluster.store.keys(storage)
-        return keys[choice % len(keys)][1]
-
-    # Faults of processes
-
-    async def _killed(self, choice: int) -> None:
-        victim = self._victim(choice)
-        victim.process.kill()
-        self.replicas.remove(victim)
-        self._later(float(choice % 10), self.start_replica)
-        self._funerals.append(victim)
-
-    async def _stopped(self, choice: int) -> None:
-        victim = self._victim(choice)
-        if victim.process.frozen:
-            return
-        if (wrong := await victim.stop()) is not None:
-            self.witness.broken.append(wrong)
-        self.replicas.remove(victim)
-        await victim.bury()
-        self.start_replica()
-
-    async def _frozen(self, choice: int) -> None:
-        victim = self._victim(choice)
-        victim.process.freeze()
-        self._later((1.0, 4.0, 11.0, 14.0, 16.0, 25.0, 50.0)[choice % 7], victim.process.thaw)
-
-    def _victim(self, choice: int) -> Replica:
+    def victim(self, choice: int) -> Replica:
         """Return who is hit: mostly who leads."""
         if not self.replicas:
             self.start_replica()
         leading = [replica for replica in self.replicas if replica.leads]
         return leading[0] if leading and choice % 4 else self.replicas[choice % len(self.replicas)]
 
-    # Faults between
-
-    async def _refused(self, choice: int) -> None:
-        self._weather(choice, refused=True)
-
-    async def _void(self, choice: int) -> None:
-        self._weather(choice, void=True)
-
-    async def _deaf(self, choice: int) -> None:
-        self._weather(choice, deaf=True)
-
-    async def _replies_lost(self, choice: int) -> None:
-        self._weather(choice, replies_lost=True)
-
-    def _weather(self, choice: int, **weather: Any) -> None:
-        line = self._victim(choice).line
-        line.change(**weather)
-        calm = dict.fromkeys(weather, False)
-        self._later((0.5, 3.0, 9.0, 12.0, 20.0, 45.0, 100.0)[choice % 7], lambda: line.change(**calm))
-
-    async def _slow(self, choice: int) -> None:
-        line = self._victim(choice).line
-        line.change(latency_seconds=(0.05, 0.3, 1.0)[choice % 3], lag_seconds=(0.05, 0.5, 2.0)[choice // 3 % 3])
-        self._later(float(5 + choice % 30), lambda: line.change(latency_seconds=0.003, lag_seconds=self._lag_seconds))
-
-    # Faults of the server
-
-    async def _evictions_fail(self, choice: int) -> None:
-        self._fault(_EVICTION_TROUBLES, "/eviction", choice, watches=False)
-
-    async def _lease_fails(self, choice: int) -> None:
-        self._fault(_WRITE_TROUBLES, "/leases", choice, watches=False)
-
-    async def _state_fails(self, choice: int) -> None:
-        self._fault(_WRITE_TROUBLES, "/configmaps", choice, watches=False)
-
-    async def _watches_fail(self, choice: int) -> None:
-        path = ("/api/v1/pods", "/api/v1/nodes", "/poddisruptionbudgets", "/replicasets", "")[choice % 5]
-        self._fault(_WATCH_TROUBLES, path, choice, watches=True)
-        for replica in self.replicas:
-            replica.line.break_streams()
-
-    def _fault(self, troubles: tuple[Trouble, ...], path: str, choice: int, *, watches: bool) -> None:
-        trouble = troubles[choice // 3 % len(troubles)]
-        fault = Fault(
-            trouble,
-            path,
-            watches=watches,
-            times=(1, 2, 5)[choice % 3],
-            retry_after_seconds=(None, 1, 5)[choice // 7 % 3],
-            delay_seconds=(0.5, 1.5, 2.5)[choice // 11 % 3],
-        )
-        self.cluster.faults.add(fault)
-        self._later(30.0, lambda: self.cluster.faults.remove(fault))
-
-    async def _server_restarts(self, choice: int) -> None:
-        if choice % 2:
-            self.cluster.store.compact()
-        self.cluster.store.incarnation += 1
-        down = (0.0, 2.0, 8.0, 30.0)[choice // 2 % 4]
-        for replica in self.replicas:
-            replica.line.break_streams()
-            if down:
-                line = replica.line
-                line.change(refused=True)
-                self._later(down, lambda line=line: line.change(refused=False))  # type: ignore[misc]
-
-    async def _history_forgotten(self, choice: int) -> None:
-        self.cluster.store.compact()
-        self._victim(choice).line.break_streams()
-
-    # People, and bad luck
-
-    async def _operator(self, choice: int) -> None:
-        self._pause(True)
-        self._later(float(3 + choice % 25), lambda: self._pause(False))
-
-    def _pause(self, paused: bool) -> None:
+    def pause(self, paused: bool) -> None:
+        """Have an operator pause, or end the pause."""
         lease = self.cluster.store.get(LEASE, "kube-system", "descheduler")
         if lease is not None:
             annotations = {"rebalancer.io/paused": "true"} if paused else {}
@@ -463,53 +257,9 @@ class World:
             self.cluster.registry.update(LEASE_KIND, lease, changed)
             self.witness.paused(paused)
 
-    async def _lease_deleted(self, choice: int) -> None:
-        if self.cluster.store.get(LEASE, "kube-system", "descheduler") is not None:
-            delete(self.cluster.registry, LEASE_KIND, "kube-system", "descheduler", DeleteOptions())
-            self.witness.lease_deleted()
+    def later(self, seconds: float, act: Callable[[], None]) -> None:
+        """Have something happen after a while, if it can then."""
 
-    async def _asked(self, choice: int) -> None:
-        for number in range(1 + choice % 4):
-            self._later(0.9 * number, lambda: self._victim(choice).ask())
-
-    async def _replaced_on_the_way(self, choice: int) -> None:
-        """A pod of a StatefulSet is replaced by one of the same name while its eviction is on the wire."""
-
-        async def strike(request: Request) -> None:
-            try:
-                delete(self.cluster.registry, POD, "default", request.path.split("/")[-2], DeleteOptions(grace_seconds=0))
-            except ApiProblem:
-                return
-            self.counts["met: a pod was replaced while its eviction was on the wire"] += 1
-            await asyncio.sleep((0.05, 0.4, 1.5)[choice % 3])
-
-        self.witness.ambushes.append(Ambush(lambda request: "/pods/stateful-" in request.path, strike))
-
-    async def _changed_on_the_way(self, choice: int) -> None:
-        """What a plan rests on changes after it was made: while the account of a request is being written."""
-
-        async def strike(request: Request) -> None:
-            asked = accounts_for(request, self.clock.now(), within=10.0)
-            pod = next((each for each in self.cluster.store.objects("pods") if each["metadata"]["uid"] in asked), None)
-            if pod is None:
-                return
-            self.counts["met: the world changed while an eviction was being accounted for"] += 1
-            if choice % 2:
-                delete(self.cluster.registry, POD, "default", pod["metadata"]["name"], DeleteOptions(grace_seconds=30))
-            else:
-                name = pod["spec"]["nodeName"]
-                self._cordon(name, True)
-                self._later(20.0, lambda: self._cordon(name, False))
-            await asyncio.sleep(1.0)
-
-        passing = iter(range(choice // 2 % 4))
-
-        def meets(request: Request) -> bool:
-            return request.method == "PATCH" and "/configmaps/" in request.path and next(passing, None) is None
-
-        self.witness.ambushes.append(Ambush(meets, strike))
-
-    def _later(self, seconds: float, act: Callable[[], None]) -> None:
         def attempt() -> None:
             try:
                 act()
@@ -524,35 +274,3 @@ def _workload(name: str, replicas: int, group: str) -> Object:
     template = {"metadata": {"labels": {"app": name, "group": group}}, "spec": {"containers": [container]}}
     spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
     return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
-
-
-ACTIONS: Mapping[str, Callable[[World, int], Awaitable[None]]] = {
-    "change: a node joins": World._node_joins,
-    "change: a node leaves": World._node_leaves,
-    "change: a node is not Ready for a while": World._node_turns,
-    "change: a node is cordoned or uncordoned": World._node_cordoned,
-    "change: a workload is scaled": World._scaled,
-    "change: a workload is rolled out": World._rolled_out,
-    "change: a pod is deleted": World._pod_deleted,
-    "change: a pod is not Ready for a while": World._pod_unready,
-    "change: a budget is changed": World._budget_changed,
-    "change: an operator pauses for a while": World._operator,
-    "change: the lease is deleted": World._lease_deleted,
-    "change: runs are asked for": World._asked,
-    "fault: a replica is killed": World._killed,
-    "fault: a replica is stopped and started": World._stopped,
-    "fault: a replica is frozen": World._frozen,
-    "fault: a replica's connections are refused": World._refused,
-    "fault: a replica's packets are lost": World._void,
-    "fault: a replica's watches are deaf": World._deaf,
-    "fault: a replica's replies are lost": World._replies_lost,
-    "fault: a replica's network is slow": World._slow,
-    "fault: evictions fail": World._evictions_fail,
-    "fault: the lease cannot be used": World._lease_fails,
-    "fault: the state cannot be used": World._state_fails,
-    "fault: watches fail": World._watches_fail,
-    "fault: the API server restarts": World._server_restarts,
-    "fault: the API server forgets its history": World._history_forgotten,
-    "fault: a pod is replaced while its eviction is on the wire": World._replaced_on_the_way,
-    "fault: the world changes while an eviction is accounted for": World._changed_on_the_way,
-}
