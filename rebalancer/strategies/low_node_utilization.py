@@ -272,17 +272,45 @@ def _step(shape: PodShape, source: Usage, resource: str, there: float) -> float:
     return 2 * share * (source.percent(resource) - there - share)
 
 
+class MovingTarget:
+    """The targets at a distance from the mean, were a pod on another node: of nodes of another size it is another share."""
+
+    def __init__(self, view: View, args: Args, resources: tuple[str, ...], pod: Pod) -> None:
+        self._by = args.target_thresholds
+        self._shape = pod.shape
+        self._nodes = frozenset(node.name for node in view.nodes)
+        self._sums: dict[str, float] = dict.fromkeys(self._by, 0.0)
+        self._counts: dict[str, int] = dict.fromkeys(self._by, 0)
+        for node in view.nodes:
+            usage = usage_of(view, node, resources)
+            if node.name == pod.node:
+                subtract(usage, pod.shape)
+            for name in self._by:
+                if name in usage.offered:
+                    self._sums[name] += usage.percent(name)
+                    self._counts[name] += 1
+
+    def on(self, there: Usage) -> dict[str, float]:
+        """Return the targets once the pod is there, within 0 and 100."""
+        listed = there.node.name in self._nodes
+        targets = {}
+        for name, by in self._by.items():
+            added = after(there, self._shape, name) - there.percent(name) if listed and name in there.offered else 0.0
+            mean = (self._sums[name] + added) / self._counts[name] if self._counts[name] else 0.0
+            targets[name] = min(100.0, max(0.0, mean + by))
+        return targets
+
+
 def keeps(view: View, args: Args) -> Keeper:
     """Keep pods from nodes that they would bring above their target, where this strategy would move pods off again."""
     resources = all_resources(args.thresholds)
-    target: Mapping[str, float] = args.target_thresholds
-    if args.use_deviation_thresholds:
-        usages = [usage_of(view, node, resources) for node in view.nodes]
-        target = shifted(usages, args.thresholds, args.target_thresholds, +1)
 
     def keeper(pod: Pod) -> LandingJudge:
+        moving = MovingTarget(view, args, resources, pod) if args.use_deviation_thresholds else None
+
         def judge(landing: str) -> Objection | None:
             there = usage_of(view, view.node(landing), resources)
+            target: Mapping[str, float] = moving.on(there) if moving is not None else args.target_thresholds
             set_limits(there, target)
             for resource, limit in there.limits.items():
                 if resource in target and there.used[resource] + pod.shape.requests.amount(resource) > limit:
