@@ -1,6 +1,6 @@
 """Every figure that the project promises of large clusters, in one table.
 
-Run: ``python -m benchmarks [--times 5] [--process-times 3] [--nodes 5000] [--markdown FILE]``, or ``tox -e bench``. Each figure
+Run: ``python -m benchmarks [--times 5] [--process-times 5] [--nodes 5000] [--markdown FILE]``, or ``tox -e bench``. Each figure
 has a command of its own, in the last column. Takes about half an hour; ``--nodes`` makes everything smaller in proportion.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks import evaluation, events, growth, process
 from benchmarks.measuring import isolated, machine
-from benchmarks.scenario import CALM, FEW, UNSHARED, scaled
+from benchmarks.scenario import CALM, FEW, UNSHARED, Kind, scaled
 
 Figures = dict[str, float]
 _EVENTS = 20_000
@@ -37,28 +37,33 @@ def medians(results: list[Figures]) -> Figures:
     return {label: statistics.median(result[label] for result in results) for label in results[0]}
 
 
+def of_sync(what: str, figures: Figures, command: str) -> Row:
+    """Return the row about the first sync."""
+    cpu, seconds = figures["first sync: CPU (s)"], figures["first sync: time (s)"]
+    return Row(f"first sync from another process, {what}: CPU", "15 s", f"{cpu:.1f} s ({seconds:.1f} s)", cpu <= 15, command)
+
+
+def of_waits(what: str, figures: Figures, command: str) -> Row:
+    """Return the row about the event loop: the longest of all waits, wherever it came."""
+    busy = {label.partition(":")[0]: value for label, value in figures.items() if label.endswith("loop (ms of CPU)")}
+    waits = {label.partition(":")[0]: value for label, value in figures.items() if label.endswith("loop (ms)")}
+    worst, longest = (max(each, key=lambda label: each[label]) for each in (busy, waits))
+    measured = f"{busy[worst]:.0f} ms ({worst}); by the clock {waits[longest]:.0f} ms ({longest})"
+    return Row(f"event loop blocked at a time, own CPU{what}", "100 ms", measured, busy[worst] <= 100, command)
+
+
 def of_process(figures: Figures) -> Iterator[Row]:
     """Yield what is measured on a running controller."""
     command = "python -m benchmarks.process"
     memory = figures["memory after three runs (MiB)"]
     synced = figures["memory synced (MiB)"]
     yield Row("resident memory after three runs", "400 MiB", f"{memory:.0f} MiB ({synced:.0f} synced)", memory <= 400, command)
-    cpu = figures["first sync: CPU (s)"]
-    yield Row("first sync from another process, streamed: CPU", "15 s", f"{cpu:.1f} s", cpu <= 15, command)
+    yield of_sync("streamed", figures, command)
     behind = figures[f"events at {process.EVENTS_PER_SECOND} per second: seconds behind at the end"]
     over_http = figures[f"events at {process.EVENTS_PER_SECOND} per second: CPU per event (us)"]
     measured = f"{behind:.2f} s behind at the end, {over_http:.0f} us of CPU each over HTTP"
     yield Row("2,000 events per second sustained", "0 s", measured, behind < 0.1, command)
-    cpu_waits = {label.partition(":")[0]: value for label, value in figures.items() if label.endswith("loop (ms of CPU)")}
-    waits = {label.partition(":")[0]: value for label, value in figures.items() if label.endswith("loop (ms)")}
-    worst = max(cpu_waits, key=lambda label: cpu_waits[label])
-    yield Row(
-        "event loop blocked at a time, own CPU",
-        "100 ms",
-        f"{cpu_waits[worst]:.0f} ms ({worst}; by the clock at most {max(waits.values()):.0f} ms)",
-        cpu_waits[worst] <= 100,
-        command,
-    )
+    yield of_waits("", figures, command)
 
 
 def of_evaluation(name: str, what: str, limit: float, figures: Figures) -> Row:
@@ -71,12 +76,15 @@ def of_evaluation(name: str, what: str, limit: float, figures: Figures) -> Row:
 def rows(times: int, process_times: int, nodes: int | None) -> Iterator[Row]:
     """Measure, and yield one row after another."""
 
-    def whole(unshared: bool) -> Figures:
-        kind = UNSHARED if unshared else FEW
+    def whole(kind: Kind, *, streamed: bool = True) -> Figures:
         kind = scaled(kind, nodes) if nodes else kind
-        return medians([process.run(kind) for _ in range(process_times)])
+        return medians([process.run(kind, streamed=streamed) for _ in range(process_times)])
 
-    yield from of_process(whole(False))
+    yield from of_process(whole(FEW))
+    command = "python -m benchmarks.process --paged"
+    paged = whole(FEW, streamed=False)
+    yield of_sync("in pages", paged, command)
+    yield of_waits(", lists in pages", paged, command)
     taken = medians([isolated(events.measure, scaled(CALM, nodes or CALM.size.nodes), _EVENTS) for _ in range(process_times)])[
         "CPU per event (us)"
     ]
@@ -90,10 +98,11 @@ def rows(times: int, process_times: int, nodes: int | None) -> Iterator[Row]:
         ("hostile", "full evaluation, hostile cluster", 10),
     ):
         yield of_evaluation(name, what, limit, evaluation.measure(name, times, nodes))
-    unshared = whole(True)
+    unshared = whole(UNSHARED)
     memory = unshared["memory after three runs (MiB)"]
     command = "python -m benchmarks.process --unshared"
     yield Row("resident memory, every pod its own owner", "800 MiB", f"{memory:.0f} MiB", memory <= 800, command)
+    yield of_waits(", every pod its own owner", unshared, command)
     sizes = growth.NODES if nodes is None else tuple(max(30, count * nodes // 5_000) for count in growth.NODES)
     curve = growth.run(times, sizes)
     bent = growth.exponent(curve)
@@ -113,7 +122,7 @@ def main() -> None:
     """Print each row as soon as it is known."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--times", type=int, default=5, help="evaluations, of which the median counts")
-    parser.add_argument("--process-times", type=int, default=3, help="processes, of which the median counts")
+    parser.add_argument("--process-times", type=int, default=5, help="processes, of which the median counts")
     parser.add_argument("--nodes", type=int, help="another size, everything in proportion; targets are those of 5,000 nodes")
     parser.add_argument("--markdown", type=Path, help="write the table here, too")
     options = parser.parse_args()

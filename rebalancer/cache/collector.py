@@ -11,8 +11,6 @@ from contextlib import contextmanager
 
 EVERY = 2_000
 CHANGES = 5_000
-LITTLE = 50_000
-"""Pods of a cache that is visited in some 30 ms."""
 
 
 class WhileFilling:
@@ -36,24 +34,23 @@ class WhileChanging:
         """Start with nothing counted."""
         self._count = 0
 
-    def count(self, pods: int) -> None:
-        """Take note of one more change, to a cache of so many pods."""
+    def count(self) -> None:
+        """Take note of one more change."""
         self._count += 1
         if self._count >= CHANGES and gc.isenabled():
             # While it is switched off, somebody is building what would all have to be visited.
             self._count = 0
-            freeze(again=pods <= LITTLE)
+            freeze()
 
 
-def freeze(*, again: bool = False) -> None:
+def freeze() -> None:
     """Collect what is garbage, then take everything that lives out of the collector's sight; reference counting still frees it.
 
-    It visits only what has come since the last time, so it costs little. again: visit what was frozen before too, for what was
-    frozen alive and has died since in a cycle (a transport of asyncio is one, about 1 KiB for each connection) would stay
-    otherwise. (Asking the collector how much is frozen is no way to decide: it counts one by one, 50 ms for 150,000 pods.)
+    Called after the first lists too. It visits only what has come since the last time, so it costs little. The price: what is
+    frozen alive and dies later in a cycle stays. The only such thing is a transport of asyncio (1 KiB, it refers to itself), once
+    for each connection that breaks; to look for them would hold the loop up for 75 ms even where there are no pods at all, since
+    the libraries alone are 100,000 objects. Asking how much is frozen is no cheaper: the collector counts one by one.
     """
-    if again:
-        gc.unfreeze()
     gc.collect()
     gc.freeze()
 

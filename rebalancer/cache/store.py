@@ -219,7 +219,7 @@ class Cache:
         if before is not pod:
             self._pods.put(self._assumed.shown(pod))
             self._changed_pods()
-            self._changing.count(self._pods.count)
+            self._changing.count()
         return pod_facts(before, pod)
 
     def _remove_pod(self, change: Removed) -> tuple[Fact, ...]:
