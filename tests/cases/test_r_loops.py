@@ -162,7 +162,6 @@ def r1_workloads() -> tuple[Snapshot, Policy]:
 
 def r2_unusable() -> tuple[Snapshot, Policy]:
     """R2, with better nodes that are full, cordoned, NotReady or lack the required label."""
-    spot = {"labels": {"tier": "spot"}}
     both = {"affinity": {"nodeAffinity": {**wants_node(zone="z")["affinity"]["nodeAffinity"]}}}
     both["affinity"]["nodeAffinity"] |= would_like_node(tier="spot")["affinity"]["nodeAffinity"]
     return (
@@ -170,7 +169,7 @@ def r2_unusable() -> tuple[Snapshot, Policy]:
             a_node("full", labels={"tier": "spot", "zone": "z"}),
             a_node("cordoned", cordoned=True, labels={"tier": "spot", "zone": "z"}),
             a_node("lost", ready=False, labels={"tier": "spot", "zone": "z"}),
-            a_node("elsewhere", **spot),
+            a_node("elsewhere", labels={"tier": "spot"}),
             *(a_node(name, labels={"zone": "z"}) for name in ("od-1", "od-2")),
             pinned("load", "full", "3900m"),
             pods(3, "od-1", cpu="500m", spec=both),
@@ -245,7 +244,7 @@ def r4_profiles() -> tuple[Snapshot, Policy]:
             a_node("n1", zone="a"),
             a_node("n2", zone="a"),
             a_node("n3", zone="b"),
-            pods(6, "n1", cpu="400m", spec={**spread, **would_like_node(**{ZONE: "a"})}),
+            pods(6, "n1", cpu="400m", spec={**spread, **would_like_node(10, **{ZONE: "a"})}),
             pods(1, "n3", prefix="other", cpu="200m"),
         ),
         a_policy(
