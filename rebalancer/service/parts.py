@@ -274,7 +274,11 @@ def build(
         lessons=lessons,
         rate=rate,
         caps=caps_of(settings, policy),
-        mode={"dryRun": settings.mode.dry_run, "placement": settings.mode.placement},
+        mode={
+            "dryRun": settings.mode.dry_run,
+            "placement": settings.mode.placement,
+            "singleReplica": settings.mode.single_replica,
+        },
     )
     status.controller = controller
     metrics = Metrics(descheduler_names=settings.serving.descheduler_metrics)

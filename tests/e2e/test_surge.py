@@ -76,6 +76,7 @@ def test_the_replacement_is_ready_before_the_old_pod_goes_though_a_budget_forbid
         )
 
         (status,) = seen
+        assert status["mode"]["singleReplica"] == "surge"
         assert [(each["rollout"], each["from"]) for each in status["inFlight"]] == [("web", HOME)]
         assert status["budgetsCharged"] == {}
         used = status["caps"]["thisRun"]
