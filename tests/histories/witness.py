@@ -294,7 +294,8 @@ class Witness:
     def _take_refusal(self, who: Observer, intent: Intent, budget: Object, *, became_ready: bool) -> None:
         """A refusal is a race if it would have been allowed by what its sender knew, less its own evictions since then.
 
-        became_ready: its sender saw the pod unready, for which the server would not have asked the budget.
+        became_ready: its sender saw the pod unready, for which the server would not have asked the budget. Nor would it for one
+        that is unready while as many others are healthy as must be, and that was so when the budget was last heard of.
         """
         self.counts["held by a budget"] += 1
         if became_ready:
@@ -303,6 +304,9 @@ class Witness:
         known = intent.budgets.get(f"{metadata['namespace']}/{metadata['name']}")
         if known is None:
             self.counts["held by a budget that was new"] += 1
+            return
+        if not intent.seen_ready and known.current_healthy >= known.desired_healthy > 0:
+            self.counts["held by a budget that was healthy"] += 1
             return
         version = int(known.resource_version or 0)
         own = sum(at > version and by == who.name for at, by in self._charges.get(metadata["uid"], ()))

@@ -251,8 +251,8 @@ class World:
     def pause(self, paused: bool) -> None:
         """Have an operator pause, or end the pause."""
         lease = self.cluster.store.get(LEASE, "kube-system", "descheduler")
-        if lease is not None:
-            annotations = {"rebalancer.io/paused": "true"} if paused else {}
+        annotations = {"rebalancer.io/paused": "true"} if paused else {}
+        if lease is not None and (lease["metadata"].get("annotations") or {}) != annotations:
             changed = {**lease, "metadata": {**lease["metadata"], "annotations": annotations}}
             self.cluster.registry.update(LEASE_KIND, lease, changed)
             self.witness.paused(paused)
