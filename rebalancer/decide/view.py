@@ -128,6 +128,12 @@ class RunView:
         """The profile's own nodeFit; None where it does not say."""
         return self._node_fit
 
+    @property
+    def left(self) -> frozenset[str]:
+        """The nodes that earlier looks of the same run have moved pods off."""
+        guards = self._run.guards
+        return frozenset(guards.spent.by_node) if guards is not None else frozenset()
+
     def node(self, name: str) -> Node:
         """Return any node of the cluster."""
         return self._world.snapshot.nodes[name]

@@ -76,13 +76,19 @@ class Packer:
                 return
 
     def _choose_one(self, order: list[Usage]) -> list[Usage]:
-        """Make the emptiest node the only source, and all others that may take pods destinations (drainLeastUsed)."""
+        """Make the emptiest node the only source, and the others that are in use destinations (drainLeastUsed).
+
+        A node without any pod that may be moved has been drained already: to fill it would only change which one is empty.
+        A later look of a run goes on with the node that an earlier one began with, and drains no second one.
+        """
         filled = [usage for usage in order if any(self.view.filter(pod) is None for pod in self._pods(usage))]
-        if not filled:
+        begun = self.view.left
+        chosen = next((usage for usage in filled if not begun or usage.node.name in begun), None)
+        if chosen is None:
             return order
-        chosen = filled[0]
+        rest = [usage for usage in filled if usage is not chosen]
         self.sources = {chosen.node.name: chosen}
-        self.destinations = {usage.node.name: usage for usage in order if usage is not chosen and not usage.node.unschedulable}
+        self.destinations = {usage.node.name: usage for usage in rest if not usage.node.unschedulable}
         return [chosen]
 
     def _pods(self, usage: Usage) -> list[Pod]:

@@ -107,6 +107,10 @@ class View(Protocol):
     def node_fit(self) -> bool | None:
         """The profile's own nodeFit; None where it does not say."""
 
+    @property
+    def left(self) -> frozenset[str]:
+        """The nodes that earlier looks of the same run have moved pods off."""
+
     def node(self, name: str) -> Node:
         """Return any node of the cluster."""
 

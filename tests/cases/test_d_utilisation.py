@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rebalancer.decide.guards import Guards, Spent
 from rebalancer.errors import PolicyError
 from rebalancer.model.plan import PlacementMode, Plan
 from rebalancer.model.snapshot import Snapshot
@@ -101,6 +102,50 @@ def test_d6_the_least_used_node_is_drained_where_asked_for() -> None:
     """D6: with drainLeastUsed exactly one node is emptied in a run."""
     plan = decided(three_empty_nodes(), high({"memory": 20}, drainLeastUsed=True))
     assert moved_from(plan) == {"n1": 1}
+
+
+@pytest.mark.parametrize("mode", [PlacementMode.FIT, PlacementMode.OFF])
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({"n1": 0, "n2": 2, "n3": 1}, {"n3": 1}),
+        ({"n1": 0, "n2": 3, "n3": 0}, {}),
+        ({"n1": 3, "n2": 1, "n3": 2}, {"n2": 1}),
+        ({"n1": 0, "n2": 0, "n3": 0}, {}),
+        ({"n1": 2, "n2": 2, "n3": 2}, {"n1": 2}),
+    ],
+    ids=["the next run", "all on one", "by usage", "nothing there", "a tie"],
+)
+def test_d6_run_by_run_one_more_node_is_drained(counts: dict[str, int], expected: dict[str, int], mode: PlacementMode) -> None:
+    """D6: each run drains the least used node that is in use, into others that are; with one left in use it is over."""
+    snapshot = a_cluster(
+        *(a_node(name) for name in counts), *(pods(count, name, memory="500Mi") for name, count in counts.items())
+    )
+    plan = decided(snapshot, high({"memory": 20}, drainLeastUsed=True), mode, scheduler=PACKING)
+    assert moved_from(plan) == expected
+
+
+@pytest.mark.parametrize(
+    ("counts", "begun", "expected"),
+    [({"n1": 0, "n2": 3, "n3": 4}, "n1", {}), ({"n1": 2, "n2": 1, "n3": 4}, "n1", {"n1": 2})],
+    ids=["drained", "half drained"],
+)
+def test_d6_a_later_look_of_a_run_drains_no_second_node(counts: dict[str, int], begun: str, expected: dict[str, int]) -> None:
+    """D6: one node per run, over all of its looks."""
+    snapshot = a_cluster(
+        *(a_node(name) for name in counts), *(pods(count, name, memory="500Mi") for name, count in counts.items())
+    )
+    guards = Guards(spent=Spent(1, {begun: 1}))
+    assert moved_from(decided(snapshot, high({"memory": 20}, drainLeastUsed=True), guards=guards)) == expected
+
+
+@pytest.mark.parametrize("mode", list(PlacementMode))
+def test_d6_what_the_rest_cannot_hold_stays(mode: PlacementMode) -> None:
+    """D6: two nodes that are each nearly full in cpu, though not in memory: neither can be drained."""
+    snapshot = a_cluster(
+        *(a_node(name, cpu="200m") for name in ("n1", "n2")), *(pods(1, name, cpu="150m") for name in ("n1", "n2"))
+    )
+    assert moved(decided(snapshot, high({"memory": 20}, drainLeastUsed=True), mode, scheduler=PACKING)) == []
 
 
 def test_d7_the_emptiest_node_is_packed_first() -> None:
