@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from rebalancer.model.pod import AffinityTerm, PodShape
-from rebalancer.model.selector import LabelSelector
+from rebalancer.model.selector import LabelSelector, Operator
 from rebalancer.model.snapshot import Snapshot
 from rebalancer.model.workload import Workload
 from rebalancer.placement.arrays import Bools, Domains, Floats, Ints
@@ -30,8 +30,8 @@ class Follower(Protocol):
 
 
 _Shapes: TypeAlias = Mapping[PodShape, None] | None
-_Group: TypeAlias = tuple[str, str | None]
-_PODS, _TERMS = "pods", "terms"
+_Group: TypeAlias = tuple[str | None, ...]
+_PODS, _TERMS, _LABELLED = "pods", "terms", "labelled"
 _MOST_SPARSE = 256
 
 
@@ -112,6 +112,7 @@ class ClusterState:
         self._groups: dict[PodShape, tuple[_Group, ...]] = {}
         self._audience: dict[tuple[PodShape, _Group], tuple[int, list[Follower]]] = {}
         self._counts: dict[tuple[object, ...], PodCount] = {}
+        self._labelled: dict[tuple[str, str], dict[str, dict[PodShape, None]]] = {}
         self._workloads: dict[tuple[str, str, str], Workload] | None = None
 
     @property
@@ -156,6 +157,9 @@ class ClusterState:
         if changes is None:
             changes = self._changes[shape] = {}
             self._moved.add(shape)
+            for key, value in shape.labels.items():
+                if (by_value := self._labelled.get((shape.namespace, key))) is not None:
+                    by_value.setdefault(value, {})[shape] = None
         change = changes.setdefault(node, [0, 0])
         change[0] += live
         change[1] += dying
@@ -189,7 +193,8 @@ class ClusterState:
         asked: Iterable[_Group] = ((_TERMS, namespace) for namespace in reach)
         if None in reach:
             asked = (group for group in self._followers if group[0] == _TERMS)
-        return ((_PODS, shape.namespace), (_PODS, None), *asked)
+        labelled = ((_LABELLED, shape.namespace, *label) for label in shape.labels.items())
+        return ((_PODS, shape.namespace), (_PODS, None), *labelled, *asked)
 
     def follow_pods(self, follower: Follower, namespace: str | None) -> None:
         """Keep something up to date that depends on the pods of a namespace, or of any."""
@@ -252,7 +257,7 @@ class ClusterState:
         found = self._counts.get(key)
         if found is None:
             found = self._counts[key] = self._counted(
-                lambda shape: shape.namespace == namespace and selector.matches(shape.labels), False, (namespace,)
+                lambda shape: shape.namespace == namespace and selector.matches(shape.labels), False, (namespace,), selector
             )
         return found
 
@@ -268,19 +273,44 @@ class ClusterState:
 
             first = terms[0]
             namespaces = tuple(sorted(first.namespaces)) if first.namespace_selector is None else (None,)
-            found = self._counts[terms] = self._counted(matches, True, namespaces)
+            found = self._counts[terms] = self._counted(matches, True, namespaces, first.selector)
         return found
 
-    def _counted(self, matches: Callable[[PodShape], bool], with_dying: bool, namespaces: tuple[str | None, ...]) -> PodCount:
+    def _counted(
+        self,
+        matches: Callable[[PodShape], bool],
+        with_dying: bool,
+        namespaces: tuple[str | None, ...],
+        selector: LabelSelector,
+    ) -> PodCount:
+        """Count, and keep counting. selector: what a pod has to match at least; one of its labels says who is asked at all."""
         count = PodCount(matches, with_dying, self.size)
+        wanted = next((each for each in selector.requirements if each.operator is Operator.IN), None)
         for namespace in namespaces:
-            for shape in self.shapes(namespace):
+            if wanted is None or namespace is None:
+                candidates = self.shapes(namespace)
+                self.follow_pods(count, namespace)
+            else:
+                by_value = self._by_value(namespace, wanted.key)
+                candidates = (shape for value in wanted.values for shape in by_value.get(value, ()))
+                for value in wanted.values:
+                    self._followers.setdefault((_LABELLED, namespace, wanted.key, value), []).append(count)
+            for shape in candidates:
                 if matches(shape):
                     for node, live, dying in self.placed(shape):
                         count.change(shape, node, live, dying)
-        for namespace in namespaces:
-            self.follow_pods(count, namespace)
         return count
+
+    def _by_value(self, namespace: str, key: str) -> dict[str, dict[PodShape, None]]:
+        """Return the shapes of a namespace by the value of a label."""
+        found = self._labelled.get((namespace, key))
+        if found is None:
+            found = self._labelled[namespace, key] = {}
+            for shape in self.shapes(namespace):
+                value = shape.labels.get(key)
+                if value is not None:
+                    found.setdefault(value, {})[shape] = None
+        return found
 
 
 def _joined(known: _Shapes, moved: _Shapes) -> Iterator[PodShape]:
