@@ -44,5 +44,7 @@ def report(counts: Counter[str]) -> str:
 def _paragraph(title: str, counts: dict[str, int]) -> list[str]:
     # What belongs together is not torn apart at the end of a line.
     each = ", ".join(f"{what} {count}".replace(" ", "\0") for what, count in counts.items())
-    wrapped = textwrap.wrap(each, _WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False)
+    wrapped = textwrap.wrap(
+        each, _WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
     return [title, *(line.replace("\0", " ") for line in wrapped)]
