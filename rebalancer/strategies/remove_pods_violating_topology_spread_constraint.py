@@ -58,6 +58,9 @@ class NamespaceSpread:
         self.excesses = [Excess(group) for group in groups]
         self._carried: dict[PodShape, list[Excess]] = {}
         self._counting: dict[PodShape, list[Excess]] = {}
+        self._approved = 0
+        self._misfits: dict[str, tuple[Pod, Objection]] = {}
+        self._fits: dict[tuple[PodShape, str], Objection | None] = {}
         for excess in self.excesses:
             for shape in excess.group.members:
                 self._carried.setdefault(shape, []).append(excess)
@@ -70,13 +73,31 @@ class NamespaceSpread:
         Who would mend most constraints goes first. What a pod mends only shrinks as others go, so an entry that has become
         smaller is put back.
         """
-        waiting = [(-self._needs(pod), self._order(pod), pod) for pod in self.candidates()]
-        heapq.heapify(waiting)
         full: set[str] = set()
+        verdict = Verdict()
+        pods, before = self.candidates(), -1
+        while pods and self._approved > before:
+            before = self._approved
+            verdict = self._pass(pods, full)
+            if verdict.ends_run:
+                break
+            # With several constraints, a move may be what makes room for another by the rules: who fitted nowhere tries again.
+            pods = [pod for pod, _ in self._misfits.values() if len(self._carried[pod.shape]) > 1]
+        for pod, objection in self._misfits.values():
+            self.view.refuse(pod, objection)
+        return verdict
+
+    def _pass(self, pods: list[Pod], full: set[str]) -> Verdict:
+        """Ask for each pod once. full: nodes whose limit is reached."""
+        waiting = [(-self._needs(pod), self._order(pod), pod) for pod in pods]
+        heapq.heapify(waiting)
         while waiting:
             asked, order, pod = heapq.heappop(waiting)
             needs = self._needs(pod)
-            if pod.node in full or not needs:
+            if not needs:
+                self._misfits.pop(pod.uid, None)
+                continue
+            if pod.node in full:
                 continue
             if -asked != needs:
                 heapq.heappush(waiting, (-needs, order, pod))
@@ -109,10 +130,13 @@ class NamespaceSpread:
         return (tied, rank(shape), pod.name, pod.uid)
 
     def _try(self, pod: Pod) -> Verdict:
-        objection = self.view.filter(pod) or self._misfit(pod)
-        if objection is not None:
+        if (objection := self.view.filter(pod)) is not None:
             self.view.refuse(pod, objection)
             return Verdict(objection)
+        if (objection := self._misfit(pod)) is not None:
+            self._misfits[pod.uid] = pod, objection
+            return Verdict(objection)
+        self._misfits.pop(pod.uid, None)
         carried = [excess.group for excess in self._carried[pod.shape]]
         outlooks = [
             (group, Outlook(group, pod.node or ""))
@@ -140,6 +164,12 @@ class NamespaceSpread:
         """Return why the pod fits no node of a domain below average, where that is asked for."""
         if not self.args.topology_balance_node_fit:
             return None
+        key = (pod.shape, pod.node or "")
+        if key not in self._fits:
+            self._fits[key] = self._fit(pod)
+        return self._fits[key]
+
+    def _fit(self, pod: Pod) -> Objection | None:
         concerned = [excess.receivers for excess in self._carried[pod.shape] if excess.leaving]
         why = self.view.fits_elsewhere(pod, concerned[0] if len(concerned) == 1 else frozenset().union(*concerned))
         return Objection("topology-node-fit", (why,)) if why is not None else None
@@ -167,6 +197,8 @@ class NamespaceSpread:
 
     def _moved(self, pod: Pod, landing: str | None) -> None:
         node = pod.node or ""
+        self._approved += 1
+        self._fits.clear()
         for excess in self._counting.get(pod.shape, ()):
             excess.group.left(node)
             domain = excess.group.domains.of.get(node, "")

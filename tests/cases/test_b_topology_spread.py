@@ -78,6 +78,29 @@ def test_b3_the_large_shape_needs_sixteen_moves(mode: PlacementMode) -> None:
 
 
 @MODES
+@pytest.mark.parametrize("hard", [True, False], ids=["hard", "soft"])
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ({"a": {"a1": 4, "a2": 0}, "b": {"b1": 4, "b2": 0}}, {"a1": 2, "b1": 2}),
+        ({"a": {"a1": 6, "a2": 6}, "b": {"b1": 0, "b2": 0}, "c": {"c1": 0, "c2": 0}}, {"a1": 4, "a2": 4}),
+        ({"a": {"a1": 3, "a2": 3}, "b": {"b1": 1, "b2": 1}}, {"a1": 1, "a2": 1}),
+        ({"a": {"a1": 2, "a2": 2}, "b": {"b1": 2, "b2": 1}}, {}),
+        ({"a": {"a1": 2}, "b": {"b1": 2}, "c": {"c1": 2, "c2": 0}}, {"c1": 1}),
+    ],
+    ids=["each zone within itself", "two zones empty", "a little off", "as good as can be", "one zone within itself"],
+)
+def test_b3_other_shapes_need_as_few_moves_as_there_are_pods_too_many(
+    mode: PlacementMode, hard: bool, counts: dict[str, dict[str, int]], expected: dict[str, int]
+) -> None:
+    """B3 in other shapes: both constraints are met by the pods above each node's share, and by no more of them."""
+    snapshot = zoned(counts, [a_spread(ZONE, hard=hard), a_spread(HOSTNAME, hard=hard)])
+    plan = decided(snapshot, spreading(), mode)
+    assert moved_from(plan) == expected
+    assert not {each.pod for each in plan.approved} & {each.pod for each in plan.refused}
+
+
+@MODES
 def test_b4_a_full_smallest_domain_takes_nothing(mode: PlacementMode) -> None:
     """B4: where the smallest domain has no room, pods do not wander between the others."""
     snapshot = a_cluster(
