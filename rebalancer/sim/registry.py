@@ -138,6 +138,8 @@ class Registry:
         old = self.store.get(kind.storage, metadata.get("namespace", ""), name)
         if old is None:
             if kind.storage in _MAY_CREATE_BY_UPDATE and not subresource:
+                if uid := metadata.get("uid"):  # It was made from an object that is gone: a precondition, as on any update.
+                    raise conflict(kind, name, f"Precondition failed: UID in precondition: {uid}, UID in object meta: ")
                 metadata.pop("resourceVersion", None)
                 return self.create_read(kind, namespace, obj, dry_run=dry_run, manager=manager), True
             raise not_found(kind, name)

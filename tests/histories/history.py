@@ -135,8 +135,6 @@ async def _resumes(world: World) -> list[str]:
     loop = asyncio.get_running_loop()
     before, began_at = world.witness.accepted, loop.time()
     while world.witness.accepted == before:
-        # A renewal that was on its way may have brought a deleted Lease back, with what an operator had written on it.
-        world.pause(False)
         if loop.time() > began_at + MOST_QUIET_SECONDS:
             reasons = [
                 f"{replica.name}: {replica.parts.gate.closed_because() or replica.parts.gate.paused_because() or 'open'}"

@@ -124,6 +124,16 @@ def test_a_stale_version_is_a_conflict(quiet: EmbeddedCluster) -> None:
     assert (caught.value.code, caught.value.reason) == (409, "Conflict")
 
 
+def test_an_update_of_what_is_gone_does_not_bring_it_back(quiet: EmbeddedCluster) -> None:
+    """A Lease may be created by an update, but one that names the uid of a deleted Lease meets a failed precondition."""
+    made = quiet.registry.create(LEASE, "default", {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}})
+    delete(quiet.registry, LEASE, "default", "l", DeleteOptions())
+    with pytest.raises(ApiProblem, match="Precondition failed: UID in precondition"):
+        quiet.registry.replace(LEASE, "default", "l", made)
+    again = {**made, "metadata": {"name": "l"}}
+    assert quiet.registry.replace(LEASE, "default", "l", again)["metadata"]["uid"] != made["metadata"]["uid"]
+
+
 def test_dry_run_stores_nothing_on_any_write(quiet: EmbeddedCluster) -> None:
     """Create, replace, delete and evict go through every rule, and the version stands still."""
     from rebalancer.sim.eviction import evict
