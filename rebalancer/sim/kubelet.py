@@ -50,7 +50,7 @@ class Kubelets:
         self._source = source
         self._times = times
         self._loop = Loop(self.reconcile, latency_seconds=0.005)
-        self._begun: dict[str, datetime] = {}
+        self._begun: dict[Key, dict[str, datetime]] = {}
         self._addresses = 0
         self.nodes: set[str] = set()
         registry.store.listen("pods", self._on_pod)
@@ -83,6 +83,7 @@ class Kubelets:
     def _on_pod(self, event: Event) -> None:
         pod = event.after
         if pod is None:
+            self._begun.pop(event.key, None)
             return
         if pod["spec"].get("nodeName") in self.nodes:
             before = event.before
@@ -99,6 +100,7 @@ class Kubelets:
             return None
         pod = self._registry.store.get(POD.storage, *key)
         if pod is None or pod["spec"].get("nodeName") not in self.nodes:
+            self._begun.pop(key, None)
             return None
         if "deletionTimestamp" in pod["metadata"]:
             return self._stop(pod)
@@ -122,20 +124,24 @@ class Kubelets:
 
     def _left(self, pod: Object, what: str, bounds: tuple[float, float]) -> float | None:
         """Return the seconds until something of a pod is due; the first call begins the wait."""
-        mark = f"{pod['metadata']['uid']}/{what}"
-        due = self._begun.get(mark)
+        begun, mark = self._marks(pod), f"{pod['metadata']['uid']}/{what}"
+        due = begun.get(mark)
         if due is None:
             said = _note(pod, f"{what}-seconds")
             seconds = float(said) if said else self._draw(bounds)
-            due = self._begun[mark] = self._registry.clock() + timedelta(seconds=seconds)
+            due = begun[mark] = self._registry.clock() + timedelta(seconds=seconds)
         left = (due - self._registry.clock()).total_seconds()
         return left if left > GRAIN_SECONDS else 0.0
+
+    def _marks(self, pod: Object) -> dict[str, datetime]:
+        """Return what has begun for a pod of this name, and when it is due; forgotten when the pod is gone."""
+        return self._begun.setdefault((pod["metadata"]["namespace"], pod["metadata"]["name"]), {})
 
     def _start(self, pod: Object) -> float | None:
         left = self._left(pod, "start", self._times.start)
         if left is not None and left > 0:
             return left
-        self._begun.pop(f"{pod['metadata']['uid']}/start", None)
+        self._marks(pod).pop(f"{pod['metadata']['uid']}/start", None)
         now = self._registry.now()
         self._addresses += 1
         address = f"10.{64 + (self._addresses >> 16) % 64}.{(self._addresses >> 8) % 256}.{self._addresses % 256}"
@@ -148,7 +154,7 @@ class Kubelets:
         self._write(pod, "Running", ready=True)
 
     def _finish(self, pod: Object) -> None:
-        self._begun.pop(f"{pod['metadata']['uid']}/run", None)
+        self._marks(pod).pop(f"{pod['metadata']['uid']}/run", None)
         code = int(_note(pod, "exit-code") or 0)
         self._write(pod, "Failed" if code else "Succeeded", ready=False, exit_code=code)
 
@@ -156,7 +162,7 @@ class Kubelets:
         metadata = pod["metadata"]
         grace = metadata.get("deletionGracePeriodSeconds", 0)
         mark = f"{metadata['uid']}/stop"
-        begun = mark in self._begun
+        begun = mark in self._marks(pod)
         left = self._left(pod, "stop", (min(self._times.stop[0], grace), min(self._times.stop[1], grace)))
         deadline = (moment_of(metadata["deletionTimestamp"]) - self._registry.clock()).total_seconds()
         left = min(left or 0.0, max(0.0, deadline + 1.0 if grace else 0.0))
@@ -165,7 +171,7 @@ class Kubelets:
                 for container in pod["spec"]["containers"]:
                     self._events.normal(pod, "Killing", f"Stopping container {container['name']}")
             return left
-        self._begun.pop(mark, None)
+        self._marks(pod).pop(mark, None)
         if metadata.get("finalizers") and _ended(pod):
             return None
         if metadata.get("finalizers"):

@@ -33,6 +33,10 @@ class Change(NamedTuple):
     initial_end: bool = False
 
 
+def _nothing() -> None:
+    """Stop a second time."""
+
+
 class Watch:
     """A subscription. Iterate over it, or ``take`` what is there; ``close`` when done.
 
@@ -48,7 +52,7 @@ class Watch:
         self._overrun = overrun
         self.closed = False
         self.version = store.version
-        self._stop = store.listen(storage, self._on_event)
+        self._stop: Callable[[], None] = store.listen(storage, self._on_event)
 
     def start(self, storage: str, version: int | None, *, stream: bool, end_mark: bool) -> None:
         """Queue what comes first: the events after a version, or (None) the present objects, then their end mark."""
@@ -87,6 +91,7 @@ class Watch:
         if not self.closed:
             self.closed = True
             self._stop()
+            self._stop = _nothing  # It refers to the watch: only the garbage collector would find the two.
             self._rouse()
 
     async def __aiter__(self) -> AsyncIterator[Change]:
