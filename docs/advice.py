@@ -169,6 +169,10 @@ PASSED: Mapping[str, tuple[str, str]] = {
         "Its workload was scaled or changed.",
         "Nothing. The run looks again.",
     ),
+    "room-given-back": (
+        "An earlier pod of its workload is gone, and the plan still took its room as held.",
+        "Nothing. The run looks again, so that each move is foreseen from what is there.",
+    ),
     "landings-changed": (
         "The nodes it may land on are not as they were.",
         "Nothing. The run looks again.",

@@ -16,7 +16,7 @@ from rebalancer.control.happenings import Asked, LimitReached, Listener, Noticed
 from rebalancer.control.ledger import Ledger
 from rebalancer.control.ports import Clock, EvictionPort, Reply, Reported, SnapshotSource, Surged
 from rebalancer.control.rate import SlidingWindow
-from rebalancer.control.recheck import Doubt, OwnDoing, Seen, doubt
+from rebalancer.control.recheck import Doubt, OwnDoing, Progress, doubt
 from rebalancer.control.record import Record
 from rebalancer.control.settle import Settling
 from rebalancer.control.tally import Tally, namespace_of
@@ -41,7 +41,7 @@ from rebalancer.model.snapshot import Snapshot
 _LOOK_SECONDS = 0.5
 _SLOWEST_SECONDS = 60.0
 
-Recheck = Callable[[Snapshot, Snapshot, Approval, OwnDoing, Seen], Doubt | None]
+Recheck = Callable[[Snapshot, Snapshot, Approval, OwnDoing, Progress], Doubt | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class Evictor:
         """
         pending = [_Candidate(approval) for approval in plan.approved]
         world = self._world
-        seen: Seen = {}
+        progress = Progress()
         asked = 0
         while pending:
             turned()
@@ -194,14 +194,14 @@ class Evictor:
                     return Outcome("superseded", "only waiting was left, and the next batch is due", len(pending))
                 await self._clock.wait_for(self.wake, min(wait, _LOOK_SECONDS, run.deadline - now))
                 continue
-            found = self._recheck(then, newest, chosen.approval, _own_doing(run, newest), seen)
+            found = self._recheck(then, newest, chosen.approval, _own_doing(run, newest), progress)
             if found is not None:
                 self._tell(Passed(run.number, chosen.approval, found.code, found.reason))
                 if found.look_again:
                     return Outcome("changed", found.reason, len(pending))
                 pending.remove(chosen)
                 continue
-            verdict = await self._ask(chosen, then, run, seen)
+            verdict = await self._ask(chosen, then, run, progress)
             asked += 1
             if verdict == "again":
                 continue
@@ -210,6 +210,8 @@ class Evictor:
             if verdict == "changed":
                 return Outcome("changed", "the world changed while the request was prepared", len(pending))
             pending.remove(chosen)
+            if chosen.approval.uid in run.evicted - run.reported:
+                progress.moved.append(chosen.approval)
         return Outcome("done")
 
     def _rate_is_why(self, now: float) -> bool:
@@ -284,7 +286,7 @@ class Evictor:
             run.told.add(limit)
             self._tell(LimitReached(run.number, limit))
 
-    async def _ask(self, candidate: _Candidate, then: Snapshot, run: Run, seen: Seen) -> str:
+    async def _ask(self, candidate: _Candidate, then: Snapshot, run: Run, progress: Progress) -> str:
         """Account for a request, check once more, send it and take its answer in."""
         approval = candidate.approval
         if not self._rate.take(self._clock.monotonic()):
@@ -296,7 +298,7 @@ class Evictor:
         newest = self._source.snapshot()
         pod = self._source.pod(approval.pod)
         reason = self._gate.closed_because(approval.profile)
-        found = self._recheck(then, newest, approval, _own_doing(run, newest), seen)
+        found = self._recheck(then, newest, approval, _own_doing(run, newest), progress)
         there = pod is not None and pod.uid == approval.uid
         held = pod is not None and there and self._objection(approval, pod, newest) is not None
         if written != "written" or reason is not None or found is not None or held or pod is None or not there:

@@ -7,7 +7,7 @@ else's doing since the plan was made, the plan is not trusted any further, and t
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rebalancer.model.node import Node
 from rebalancer.model.plan import Approval
@@ -35,15 +35,21 @@ class OwnDoing:
     owners: Set[str]
 
 
-Seen = dict[str, tuple[Node, tuple[Pod, ...]]]
-"""Nodes by name, and the pods on them, that were found to be as ``then`` but for own doing; own doing only grows in a run."""
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What has become of one plan so far.
 
-
-def doubt(then: Snapshot, newest: Snapshot, approval: Approval, own: OwnDoing, seen: Seen | None = None) -> Doubt | None:
-    """Return why the approval, decided on ``then``, does not hold on ``newest``; None where it does.
-
-    seen: filled by earlier checks against the same ``then`` in the same run, so that each only looks at what has come since.
+    seen: nodes by name, and the pods on them, that were found to be as planned but for own doing (which only grows in a run), so
+    that each check only looks at what has come since. moved: the approvals of pods that were evicted.
     """
+
+    seen: dict[str, tuple[Node, tuple[Pod, ...]]] = field(default_factory=dict)
+    moved: list[Approval] = field(default_factory=list)
+
+
+def doubt(then: Snapshot, newest: Snapshot, approval: Approval, own: OwnDoing, progress: Progress | None = None) -> Doubt | None:
+    """Return why the approval, decided on ``then``, does not hold on ``newest``; None where it does."""
+    progress = progress or Progress()
     before, now = _find(then, approval), _find(newest, approval)
     if now is None:
         return Doubt("gone", "it is no longer there", look_again=False)
@@ -57,8 +63,9 @@ def doubt(then: Snapshot, newest: Snapshot, approval: Approval, own: OwnDoing, s
         return Doubt("workload-changed", change, look_again=True)
     whole = sum(approval.landings.values())
     if whole > 0:
-        seen = {} if seen is None else seen
-        changes = {node: _landing_change(then, newest, node, own, seen) for node in approval.landings}
+        if (left := _room_given_back(newest, approval, now, progress.moved)) is not None:
+            return Doubt("room-given-back", left, look_again=True)
+        changes = {node: _landing_change(then, newest, node, own, progress.seen) for node in approval.landings}
         kept = sum(share for node, share in approval.landings.items() if changes[node] is None)
         if kept < _SHARE_OF_LANDINGS * whole:
             first = next(change for change in changes.values() if change is not None)
@@ -66,7 +73,23 @@ def doubt(then: Snapshot, newest: Snapshot, approval: Approval, own: OwnDoing, s
     return None
 
 
-def _landing_change(then: Snapshot, newest: Snapshot, name: str, own: OwnDoing, seen: Seen) -> str | None:
+def _room_given_back(newest: Snapshot, approval: Approval, pod: Pod, moved: list[Approval]) -> str | None:
+    """Say which sibling is gone that the plan took as still there: its replacement may now land where the plan saw no room.
+
+    Moves of one workload go one after the other, and a plan has the pods of earlier ones terminate meanwhile; those of a
+    StatefulSet it has gone.
+    """
+    if not approval.owner_uid or (pod.shape.owner is not None and pod.shape.owner.kind == "StatefulSet"):
+        return None
+    for earlier in moved:
+        if earlier.owner_uid == approval.owner_uid and _find(newest, earlier) is None:
+            return f"pod {earlier.pod} of the same workload has left node {earlier.node}, where the plan took its room as held"
+    return None
+
+
+def _landing_change(
+    then: Snapshot, newest: Snapshot, name: str, own: OwnDoing, seen: dict[str, tuple[Node, tuple[Pod, ...]]]
+) -> str | None:
     known, node = seen.get(name), newest.nodes.get(name)
     if known is not None and known[0] is node and known[1] is newest.on(name):
         return None
