@@ -72,7 +72,7 @@ class Witness:
         self._paused_since: float | None = None
         self._reaction: Reaction | None = None
         self._accepted: dict[str, float] = {}
-        self._charges: dict[str, list[tuple[int, str]]] = {}
+        self._charges: dict[str, list[tuple[int, str, bool]]] = {}
         self.ambushes: list[Ambush] = []
         self.broken: list[str] = []
         self.counts: Counter[str] = Counter()
@@ -248,7 +248,7 @@ class Witness:
         if len(standing) > 1 and not goes_unasked:
             self._breaks(who, intent.pod, "evicted although two budgets select it")
         for budget, healthy, desired in standing:
-            self._note_charge(who, budget)
+            self._note_charge(who, budget, known=intent.seen_ready)
             if not _is_healthy(pod) or "deletionTimestamp" in pod["metadata"]:
                 continue
             if healthy != budget["status"].get("currentHealthy", 0):
@@ -256,13 +256,13 @@ class Witness:
             elif healthy - 1 < desired:
                 self._breaks(who, intent.pod, f"budget exceeded: {healthy} healthy before, {desired} wanted")
 
-    def _note_charge(self, who: Observer, before: Object) -> None:
-        """Note at which version the server spent a budget, if it did."""
+    def _note_charge(self, who: Observer, before: Object, *, known: bool) -> None:
+        """Note at which version the server spent a budget, if it did. known: its sender reckoned so, for it saw the pod ready."""
         metadata = before["metadata"]
         after = self._registry.store.get(BUDGET.storage, metadata["namespace"], metadata["name"])
         if after is not None and after["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
             version = int(after["metadata"]["resourceVersion"])
-            self._charges.setdefault(metadata["uid"], []).append((version, who.name))
+            self._charges.setdefault(metadata["uid"], []).append((version, who.name, known))
 
     def _hold_to_caps(self, who: Observer, intent: Intent, pod: Object) -> None:
         reaction = intent.reaction
@@ -309,7 +309,10 @@ class Witness:
             self.counts["held by a budget that was healthy"] += 1
             return
         version = int(known.resource_version or 0)
-        own = sum(at > version and by == who.name for at, by in self._charges.get(metadata["uid"], ()))
+        charges = [reckoned for at, by, reckoned in self._charges.get(metadata["uid"], ()) if at > version and by == who.name]
+        own = sum(charges)
+        if len(charges) > own:
+            self.counts["held by a budget that was charged for a pod seen unready"] += 1
         if known.disruptions_allowed - own < 1:
             self._breaks(
                 who,
