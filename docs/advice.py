@@ -171,7 +171,7 @@ PASSED: Mapping[str, tuple[str, str]] = {
     ),
     "room-given-back": (
         "An earlier pod of its workload is gone, and the plan still took its room as held.",
-        "Nothing. The run looks again, so that each move is foreseen from what is there.",
+        "Nothing. It is left to the run's next look, so that its move is foreseen from what is there.",
     ),
     "landings-changed": (
         "The nodes it may land on are not as they were.",

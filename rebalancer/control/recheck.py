@@ -14,6 +14,10 @@ from rebalancer.model.plan import Approval
 from rebalancer.model.pod import Pod
 from rebalancer.model.snapshot import Snapshot
 
+# To these a landing is good or bad by where the siblings are.
+_ABOUT_SIBLINGS = frozenset(
+    {"RemoveDuplicates", "RemovePodsViolatingTopologySpreadConstraint", "RemovePodsViolatingInterPodAntiAffinity"}
+)
 # The share of the predicted landings that must still be as they were.
 _SHARE_OF_LANDINGS = 0.95
 
@@ -64,7 +68,7 @@ def doubt(then: Snapshot, newest: Snapshot, approval: Approval, own: OwnDoing, p
     whole = sum(approval.landings.values())
     if whole > 0:
         if (left := _room_given_back(newest, approval, now, progress.moved)) is not None:
-            return Doubt("room-given-back", left, look_again=True)
+            return Doubt("room-given-back", left, look_again=False)
         changes = {node: _landing_change(then, newest, node, own, progress.seen) for node in approval.landings}
         kept = sum(share for node, share in approval.landings.items() if changes[node] is None)
         if kept < _SHARE_OF_LANDINGS * whole:
@@ -77,9 +81,12 @@ def _room_given_back(newest: Snapshot, approval: Approval, pod: Pod, moved: list
     """Say which sibling is gone that the plan took as still there: its replacement may now land where the plan saw no room.
 
     Moves of one workload go one after the other, and a plan has the pods of earlier ones terminate meanwhile; those of a
-    StatefulSet it has gone.
+    StatefulSet it has gone. The pod is left to the next look, and the rest of the plan goes on: a strategy that fills nodes up to
+    a target would take half-full ones for full enough.
     """
-    if not approval.owner_uid or (pod.shape.owner is not None and pod.shape.owner.kind == "StatefulSet"):
+    if approval.strategy not in _ABOUT_SIBLINGS or not approval.owner_uid:
+        return None
+    if pod.shape.owner is not None and pod.shape.owner.kind == "StatefulSet":
         return None
     for earlier in moved:
         if earlier.owner_uid == approval.owner_uid and _find(newest, earlier) is None:

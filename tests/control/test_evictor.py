@@ -388,12 +388,12 @@ async def test_our_own_replacements_are_no_change_of_the_world() -> None:
     ("landings", "looks"), [({"n2": 1.0}, 4), ({}, 2)], ids=["its room was taken as held", "nothing was foreseen"]
 )
 async def test_the_next_of_a_workload_is_decided_anew_once_the_last_is_gone(landings: dict[str, float], looks: int) -> None:
-    """Room that a plan took as held is given back: where the next replacement lands is foreseen anew."""
-    pods = [a_pod(f"a{number}", app="a") for number in range(3)]
+    """Room that a plan took as held is given back: the next is left to the next look, and other workloads go on meanwhile."""
+    pods = [*(a_pod(f"a{number}", app="a") for number in range(3)), a_pod("b", app="b")]
     world = await World(*NODES, *pods).sync()
     stage = Stage(world, moving(pods, **landings), script=Script(shutdown_seconds=2, startup_seconds=3))
     await stage.run()
-    assert stage.evicted == ["ns/a0", "ns/a1", "ns/a2"]
+    assert stage.evicted == ["ns/a0", "ns/b", "ns/a1", "ns/a2"]
     assert {each.code for each in stage.heard.of(Passed)} == ({"room-given-back"} if looks > 2 else set())
     assert len(stage.looks) == looks
 

@@ -27,7 +27,7 @@ worlds = st.lists(
 )
 
 
-def an_approval(pod: Pod, landings: Iterable[str], owner_uid: str = "") -> Approval:
+def an_approval(pod: Pod, landings: Iterable[str], owner_uid: str = "", strategy: str = "RemoveDuplicates") -> Approval:
     """Return the approval of a pod with equally likely landings."""
     names = sorted(landings)
     return Approval(
@@ -36,7 +36,7 @@ def an_approval(pod: Pod, landings: Iterable[str], owner_uid: str = "") -> Appro
         node=pod.node or "",
         owner_uid=owner_uid,
         profile="default",
-        strategy="RemoveDuplicates",
+        strategy=strategy,
         reason="because",
         landings={name: 1 / len(names) for name in names},
     )
@@ -80,22 +80,27 @@ def test_what_was_seen_before_changes_no_answer(
 
 
 @pytest.mark.parametrize(
-    ("kind", "app", "landings", "code"),
+    ("strategy", "kind", "app", "landings", "code"),
     [
-        ("ReplicaSet", "web", ["n2"], "room-given-back"),
-        ("ReplicaSet", "other", ["n2"], None),
-        ("ReplicaSet", "web", [], None),
-        ("StatefulSet", "web", ["n2"], None),
+        ("RemoveDuplicates", "ReplicaSet", "web", ["n2"], "room-given-back"),
+        ("LowNodeUtilization", "ReplicaSet", "web", ["n2"], None),
+        ("RemoveDuplicates", "ReplicaSet", "other", ["n2"], None),
+        ("RemoveDuplicates", "ReplicaSet", "web", [], None),
+        ("RemoveDuplicates", "StatefulSet", "web", ["n2"], None),
     ],
-    ids=["of the same workload", "of another", "where nothing was foreseen", "which a plan has gone anyway"],
+    ids=["of a sibling", "for who fills nodes", "of another workload", "where nothing was foreseen", "which a plan has gone"],
 )
-def test_room_that_an_earlier_pod_has_given_back(kind: str, app: str, landings: list[str], code: str | None) -> None:
+def test_room_that_an_earlier_pod_has_given_back(
+    strategy: str, kind: str, app: str, landings: list[str], code: str | None
+) -> None:
     """A plan has earlier pods of a workload terminate while the next are placed: once one is gone, it does not hold any more."""
     nodes = [a_node(name) for name in NODES]
     earlier, pod = a_pod("earlier", node="n1", owner=kind, app=app), a_pod("pod", node="n1", owner=kind, app="web")
     then = a_cluster(nodes, earlier, pod)
     newest = replace(then, pods={**then.pods, "n1": tuple(each for each in then.on("n1") if each.name == "pod")})
-    approvals = {each.name: an_approval(each, landings, f"owner-ns1-{each.shape.labels['app']}") for each in then.on("n1")}
+    approvals = {
+        each.name: an_approval(each, landings, f"owner-ns1-{each.shape.labels['app']}", strategy) for each in then.on("n1")
+    }
     own = OwnDoing({approvals["earlier"].uid}, set())
     for world, expected in ((then, None), (newest, code)):
         found = doubt(then, world, approvals["pod"], own, Progress(moved=[approvals["earlier"]]))
