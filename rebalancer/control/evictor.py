@@ -18,7 +18,7 @@ from rebalancer.control.ports import Clock, EvictionPort, Reply, Reported, Snaps
 from rebalancer.control.rate import SlidingWindow
 from rebalancer.control.recheck import Doubt, OwnDoing, Progress, doubt
 from rebalancer.control.record import Record
-from rebalancer.control.settle import Settling
+from rebalancer.control.settle import Settling, sets_of
 from rebalancer.control.tally import Tally, namespace_of
 from rebalancer.model.answer import (
     Accepted,
@@ -210,7 +210,7 @@ class Evictor:
             if verdict == "changed":
                 return Outcome("changed", "the world changed while the request was prepared", len(pending))
             pending.remove(chosen)
-            if chosen.approval.uid in run.evicted - run.reported:
+            if chosen.approval.uid in run.evicted and chosen.approval.uid not in run.reported:
                 progress.moved.append(chosen.approval)
         return Outcome("done")
 
@@ -398,5 +398,4 @@ def _own_doing(run: Run, newest: Snapshot) -> OwnDoing:
     """Return what the run has changed itself; of a rollout, what comes belongs to a ReplicaSet that is new."""
     if not run.rollouts:
         return OwnDoing(run.evicted, run.owners)
-    sets = {each.uid for each in newest.workloads.values() if each.owner is not None and each.owner.uid in run.rollouts}
-    return OwnDoing(run.evicted, run.owners | sets)
+    return OwnDoing(run.evicted, run.owners.union(sets_of(newest, run.rollouts)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field, replace
 
 from rebalancer.control.happenings import Listener, Settled
@@ -268,8 +268,7 @@ class Settling:
         """Return the owners whose pods can be the replacement: in a rollout, every ReplicaSet of the Deployment."""
         if not rollout:
             return (owner_uid,)
-        workloads = self._source.snapshot().workloads.values()
-        return tuple(each.uid for each in workloads if each.owner is not None and each.owner.uid == owner_uid)
+        return sets_of(self._source.snapshot(), (owner_uid,))
 
     def _note_replacement(self, move: Move, replacement: Pod, now: float) -> None:
         if replacement.node is not None and not move.landed:
@@ -302,6 +301,11 @@ class Settling:
             act(move, settled)
         self._tell(settled)
         self.changed.set()
+
+
+def sets_of(snapshot: Snapshot, deployments: Container[str]) -> tuple[str, ...]:
+    """Return the uids of the ReplicaSets that Deployments (by uid) own."""
+    return tuple(each.uid for each in snapshot.workloads.values() if each.owner is not None and each.owner.uid in deployments)
 
 
 def _has_begun(move: Move) -> bool:

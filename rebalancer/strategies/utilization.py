@@ -96,11 +96,6 @@ def is_at_or_below(usage: Usage, thresholds: Mapping[str, float]) -> bool:
     return all(name not in usage.offered or usage.percent(name) <= limit for name, limit in thresholds.items())
 
 
-def is_above(usage: Usage, thresholds: Mapping[str, float]) -> bool:
-    """Tell whether any resource is above its threshold (K1)."""
-    return any(name in usage.offered and usage.percent(name) > limit for name, limit in thresholds.items())
-
-
 def overshoot(usage: Usage, thresholds: Mapping[str, float]) -> float:
     """Return by how many percentage points the worst resource is above its threshold (F6)."""
     return max((usage.percent(name) - thresholds.get(name, 100.0) for name in usage.used if name in usage.offered), default=0.0)
